@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+#
+# A small front of the CMake build: the commands that people and .ci/run type.
+#
+# Variables: JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
+# SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR (install).
+
+PREFIX ?= /usr/local
+
+export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_JOBS
+
+# One thing at a time: the parallel work is below, in ninja, make or ctest.
+.NOTPARALLEL:
+
+.PHONY: default help build demo check red asan tsan clang format format-check install clean \
+	bare setup-build setup-test
+
+default: build
+	@echo
+	@echo "Built: build/bin, build/lib. Next: make demo, make check, make help."
+
+help:
+	@echo "make build         build into build/ (libraries in build/lib, programs in build/bin)"
+	@echo "make demo          set up, build, and run two NDK consumers against each other"
+	@echo "make check         set up, build, and run all tests"
+	@echo "make asan, tsan    the tests under AddressSanitizer and UBSan, or ThreadSanitizer"
+	@echo "make red           every test must notice its named breaches (tests/red)"
+	@echo "make clang         build and test with clang"
+	@echo "make bare          demo and check in a minimal Debian root (root, mmdebstrap)"
+	@echo "make format        lay out the sources; make format-check only looks"
+	@echo "make install       into PREFIX ($(PREFIX)), below DESTDIR"
+	@echo "make clean         remove build*/"
+
+build:
+	@scripts/build.sh build all
+
+demo: setup-build
+	@scripts/build.sh build programs
+	@scripts/demo.sh
+
+check: setup-test
+	@scripts/check.sh plain
+
+red asan tsan clang: setup-test
+	@scripts/check.sh $@
+
+setup-build:
+	@scripts/setup.sh build
+
+setup-test:
+	@scripts/setup.sh test
+
+bare:
+	@tests/bare/run.sh
+
+format:
+	@scripts/format.sh
+
+format-check:
+	@scripts/format.sh --check
+
+install:
+	@scripts/build.sh build programs
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+clean:
+	rm -rf build build-*

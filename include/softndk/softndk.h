@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * softndk.h - the direct door to the library: open an adapter without Winsock Kernel, ask what a
+ * status or a reason means, steer the library in tests.
+ *
+ * A consumer that comes through WSK or NDIS as on Windows needs nothing of this. A test program
+ * needs softndk_open_adapter() and softndk_close_adapter(); everything else goes through the
+ * dispatch tables of <ndkpi.h>.
+ *
+ * Threads: every function may be called from any thread. IRQL: PASSIVE_LEVEL for open, close, list
+ * and route; <= DISPATCH_LEVEL for the rest. Texts are UTF-8, terminated, and cut off at the size
+ * given. Functions that return a size_t return what the whole text needs without its terminator, as
+ * snprintf does.
+ *
+ * Environment, read once a process unless said otherwise:
+ *   SOFTNDK_OPTIONS   key=value[,key=value...]; read at each open; softndk_options_describe()
+ *   SOFTNDK_TIMEOUTS  off: every timer off, for a debugger; read at each open
+ *   SOFTNDK_PEND      see softndk_set_pend()
+ *   SOFTNDK_FAIL      see softndk_set_fail()
+ *   SOFTNDK_LOG       none, error (default), info, debug;  SOFTNDK_LOG_FILE: a path, else stderr
+ *   SOFTNDK_TOLERANT  1: an adapter close inside a callback leaks instead of aborting
+ */
+#ifndef SOFTNDK_SOFTNDK_H
+#define SOFTNDK_SOFTNDK_H
+
+#include <ndkpi.h>
+#include <ws2ipdef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header; softndk_version_string() answers that of the library. */
+#define SOFTNDK_VERSION "0.1.0"
+const char *softndk_version_string(void);
+
+/* ---- adapters ------------------------------------------------------------------------------- */
+
+/*
+ * Opens an adapter on one interface of this host.
+ *
+ * selector  which interface: its name ("lo", "eth0"), one of its addresses ("127.0.0.1",
+ *           "fe80::1%eth0"; a loopback interface owns all of 127.0.0.0/8), or its index ("12",
+ *           "if12"). A name wins over an index of the same text. NULL or "": the first interface,
+ *           by index, that is up. One that is down can be opened when it is named.
+ * options   "key=value[,key=value...]", on top of SOFTNDK_OPTIONS; NULL: none. The adapter keeps a
+ *           copy. "ndkpi=1.2" caps the version offered.
+ * version   {major, lowest minor that will do}. The adapter runs the highest minor of that major
+ *           that it has and reports it in every object header and in NDK_ADAPTER_INFO: {1,0} runs
+ *           1.2, {2,0} runs 2.1.
+ * out       the adapter, to be closed with softndk_close_adapter(). Untouched on failure.
+ *
+ * An interface may be opened many times; each open is a world of its own. The first open of the
+ * process starts the library's threads, the last close ends them.
+ * IRQL PASSIVE_LEVEL. Statuses:
+ *   STATUS_SUCCESS
+ *   STATUS_INVALID_PARAMETER       a bad option, or out is NULL
+ *   STATUS_NOT_FOUND               no such interface
+ *   0xC0010004                     NDIS_STATUS_BAD_VERSION: that version is not offered
+ *   STATUS_INSUFFICIENT_RESOURCES  memory, threads, descriptors
+ * Every failure leaves a sentence for softndk_open_error().
+ */
+NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VERSION version,
+                              NDK_ADAPTER **out);
+
+/* Why the last open (list, route) of this thread failed; empty after a success. */
+size_t softndk_open_error(char *text, size_t size);
+
+/*
+ * Closes an adapter. Blocks until every object that descends from it is closed and every callback
+ * has returned; after that the consumer may unload. A close that has waited for 5 s logs what it
+ * waits for. Not inside any callback of the library: there it could only wait for itself, so it
+ * prints a line and aborts. IRQL PASSIVE_LEVEL. NULL does nothing.
+ */
+void softndk_close_adapter(NDK_ADAPTER *adapter);
+
+#define SOFTNDK_NAME_MAX      16
+#define SOFTNDK_ADDRESS_MAX   80 /* an address as text, with brackets, scope and port */
+#define SOFTNDK_ADDRESSES_MAX 16
+
+/* One interface that can be opened. */
+struct softndk_adapter {
+    char name[SOFTNDK_NAME_MAX]; /* a selector */
+    ULONG index;                 /* the host's interface index */
+    ULONG mtu;                   /* octets */
+    BOOLEAN up, loopback;
+    ULONG address_count;
+    char addresses[SOFTNDK_ADDRESSES_MAX][SOFTNDK_ADDRESS_MAX]; /* each one a selector too */
+};
+
+/*
+ * Lists the interfaces by index. Fills at most max entries (list may be NULL when max is 0);
+ * *count: how many there are. STATUS_SUCCESS, STATUS_INVALID_PARAMETER (no count),
+ * STATUS_INSUFFICIENT_RESOURCES. IRQL PASSIVE_LEVEL.
+ */
+NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *count);
+
+/*
+ * Which adapter to open to reach a peer: asks the host's routes.
+ * peer      an address as text; a port is ignored
+ * selector  receives the interface name, for softndk_open_adapter(); SOFTNDK_NAME_MAX suffices
+ * source    receives the local address (text, no port) that the host would use; may be NULL
+ * STATUS_SUCCESS, STATUS_INVALID_PARAMETER (not an address), STATUS_NETWORK_UNREACHABLE (no route),
+ * STATUS_NOT_FOUND (no interface has that address), STATUS_BUFFER_TOO_SMALL. IRQL PASSIVE_LEVEL.
+ */
+NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t selector_size,
+                                   char *source, size_t source_size);
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+/*
+ * Text to address, for NdkConnect and NdkListen. Accepts "1.2.3.4", "1.2.3.4:80", "::1",
+ * "[::1]:80", "fe80::1%eth0"; no port is port 0. Numbers only, no host names.
+ * length receives 16 (IPv4) or 28 (IPv6). STATUS_SUCCESS or STATUS_INVALID_PARAMETER.
+ */
+NTSTATUS softndk_address_from_text(const char *text, SOCKADDR_INET *out, ULONG *length);
+
+/* Address to text, with its port unless that is 0. SOFTNDK_ADDRESS_MAX suffices. An address that
+ * cannot be read gives "?". Returns the length of the whole text. */
+size_t softndk_address_to_text(const SOCKADDR *address, ULONG length, char *text, size_t size);
+
+/* ---- statuses and reasons ------------------------------------------------------------------- */
+
+/* "STATUS_IO_TIMEOUT"; NULL for a value without a name here. */
+const char *softndk_status_name(NTSTATUS status);
+/* What it means in NDK, in one sentence. Never NULL. */
+const char *softndk_status_text(NTSTATUS status);
+
+/*
+ * The last failure at an object, in one line: "cq #7: NdkCreateQp: what is wrong (have X, need Y)".
+ * A failed create leaves its reason at the parent. The object must not be closed yet. Nothing
+ * failed so far: an empty text, 0.
+ */
+size_t softndk_reason(const NDK_OBJECT_HEADER *object, char *text, size_t size);
+
+/*
+ * In words: ProviderDisconnectReason of a disconnect event, or ProviderErrorCode of a work
+ * completion. 0 gives "no reason given".
+ */
+size_t softndk_reason_text(ULONG code, char *text, size_t size);
+
+/* ---- steering, for tests -------------------------------------------------------------------- */
+
+/*
+ * How calls answer that may complete inline or later, in the whole process:
+ *   "never"        inline whenever the outcome is known (the default)
+ *   "always"       through the callback, always
+ *   "early"        through the callback, which runs on another thread before the call returns
+ *                  STATUS_PENDING (for 50 ms the call waits for it)
+ *   "random:SEED"  one of the three for each call, drawn from the seed
+ * STATUS_SUCCESS or STATUS_INVALID_PARAMETER (nothing changed).
+ */
+NTSTATUS softndk_set_pend(const char *mode);
+
+/*
+ * Makes calls fail: "call:n:status[:repeat][,...]", for instance
+ * "NdkCreateCq:1:STATUS_INSUFFICIENT_RESOURCES". The nth call from now on (1 is the next) fails
+ * with that status, with repeat every later one too. status: a name or a number, an error or
+ * warning. The call "memory" takes no status: the nth allocation of an object or request fails.
+ * Replaces earlier settings; NULL or "" ends them. STATUS_SUCCESS or STATUS_INVALID_PARAMETER
+ * (nothing changed).
+ */
+NTSTATUS softndk_set_fail(const char *rules);
+
+/* The options as a table, one a line: name, default, range, unit, meaning. */
+size_t softndk_options_describe(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SOFTNDK_SOFTNDK_H */

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The direct door: see softndk.h. Thin: it finds the interface, applies the options, and hands over
+ * to the adapter room. State: one line of text a thread, why its last call failed. No lock.
+ */
+#include <softndk.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "base/red.h"
+#include "provider/adapter.h"
+#include "provider/hooks.h"
+#include "provider/sockaddr.h"
+
+#define INTERFACES_MAX 256
+
+_Static_assert(SOFTNDK_NAME_MAX == OS_IF_NAME_MAX, "interface names fit");
+_Static_assert(SOFTNDK_ADDRESS_MAX >= OS_ADDR_TEXT_MAX, "addresses fit");
+_Static_assert(SOFTNDK_ADDRESSES_MAX == OS_IF_ADDR_MAX, "all addresses fit");
+
+static _Thread_local char last_error[320];
+
+__attribute__((format(printf, 2, 3))) static NTSTATUS failed(NTSTATUS status, const char *format,
+                                                             ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(last_error, sizeof last_error, format, ap);
+    va_end(ap);
+    if (RED("api-no-sentence"))
+        last_error[0] = '\0';
+    return status;
+}
+
+/* Text to the caller; the length of the whole. */
+static size_t answer(const char *from, char *text, size_t size)
+{
+    if (size)
+        snprintf(text, size, "%s", from);
+    return strlen(from);
+}
+
+const char *softndk_version_string(void)
+{
+    return SOFTNDK_VERSION;
+}
+
+size_t softndk_open_error(char *text, size_t size)
+{
+    return answer(last_error, text, size);
+}
+
+/* ---- interfaces ---- */
+
+/* All interfaces, to be freed; *count of them. NULL: the error is left. */
+static struct os_interface *interfaces(unsigned *count, NTSTATUS *status)
+{
+    struct os_interface *list = calloc(INTERFACES_MAX, sizeof *list);
+    int n = list ? os_interfaces(list, INTERFACES_MAX) : -ENOMEM;
+
+    if (n < 0) {
+        free(list);
+        *status =
+            failed(STATUS_INSUFFICIENT_RESOURCES, "cannot list the interfaces (error %d)", -n);
+        return NULL;
+    }
+    *count = n > INTERFACES_MAX ? INTERFACES_MAX : (unsigned)n;
+    return list;
+}
+
+/* "12" or "if12". */
+static bool selector_index(const char *text, uint32_t *index)
+{
+    unsigned long long number;
+    char *end;
+
+    if (strncmp(text, "if", 2) == 0)
+        text += 2;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    number = strtoull(text, &end, 10);
+    if (*end || number > UINT32_MAX)
+        return false;
+    *index = (uint32_t)number;
+    return true;
+}
+
+static bool interface_owns(const struct os_interface *it, const struct os_addr *address)
+{
+    if (it->loopback && address->family == OS_FAMILY_V4 && address->ip[0] == 127)
+        return true;
+    for (unsigned i = 0; i < it->addr_count; i++)
+        if (os_addr_ip_equal(&it->addr[i], address))
+            return true;
+    return false;
+}
+
+static const struct os_interface *find_address(const struct os_interface *list, unsigned count,
+                                               const struct os_addr *address)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (interface_owns(&list[i], address))
+            return &list[i];
+    return NULL;
+}
+
+static const struct os_interface *find_selected(const struct os_interface *list, unsigned count,
+                                                const char *selector)
+{
+    struct os_addr address;
+    uint32_t index;
+
+    if (!selector || !*selector) {
+        for (unsigned i = 0; i < count; i++)
+            if (list[i].up)
+                return &list[i];
+        return NULL;
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(list[i].name, selector) == 0)
+            return &list[i];
+    if (selector_index(selector, &index)) {
+        for (unsigned i = 0; i < count; i++)
+            if (list[i].index == index)
+                return &list[i];
+        return NULL;
+    }
+    if (os_addr_parse(selector, &address) < 0)
+        return NULL;
+    return find_address(list, count, &address);
+}
+
+/* ---- adapters ---- */
+
+NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VERSION version,
+                              NDK_ADAPTER **out)
+{
+    const struct os_interface *interface;
+    struct os_interface *list;
+    struct options settings;
+    struct adapter *adapter = NULL;
+    NTSTATUS status = STATUS_SUCCESS;
+    unsigned count;
+    char text[256];
+
+    last_error[0] = '\0';
+    if (!out)
+        return failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
+    if (!options_from_environment(&settings, text, sizeof text))
+        return failed(STATUS_INVALID_PARAMETER, "SOFTNDK_OPTIONS: %s", text);
+    if (options && !options_apply(&settings, options, text, sizeof text))
+        return failed(STATUS_INVALID_PARAMETER, "%s", text);
+    list = interfaces(&count, &status);
+    if (!list)
+        return status;
+    interface = find_selected(list, count, selector);
+    if (interface) {
+        text[0] = '\0';
+        status = adapter_open(interface, &settings, version, &adapter, text, sizeof text);
+        if (status != STATUS_SUCCESS)
+            failed(status, "%s", text);
+    } else {
+        status = failed(STATUS_NOT_FOUND,
+                        "no interface for \"%s\" (need a name, an address of this host, or an "
+                        "index)",
+                        selector && *selector ? selector : "the first that is up");
+    }
+    free(list);
+    if (status == STATUS_SUCCESS)
+        *out = (NDK_ADAPTER *)(void *)adapter;
+    return status;
+}
+
+void softndk_close_adapter(NDK_ADAPTER *adapter)
+{
+    if (adapter)
+        adapter_close(adapter_from(adapter));
+}
+
+NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *count)
+{
+    struct os_interface *all;
+    NTSTATUS status = STATUS_SUCCESS;
+    unsigned n;
+
+    last_error[0] = '\0';
+    if (!count || (max && !list))
+        return failed(STATUS_INVALID_PARAMETER, "no place for the list or its count");
+    all = interfaces(&n, &status);
+    if (!all)
+        return status;
+    for (unsigned i = 0; i < n && i < max; i++) {
+        struct softndk_adapter *to = &list[i];
+
+        memset(to, 0, sizeof *to);
+        snprintf(to->name, sizeof to->name, "%s", all[i].name);
+        to->index = all[i].index;
+        to->mtu = all[i].mtu;
+        to->up = all[i].up;
+        to->loopback = all[i].loopback;
+        to->address_count = all[i].addr_count;
+        for (unsigned k = 0; k < all[i].addr_count; k++)
+            os_addr_text(&all[i].addr[k], false, to->addresses[k]);
+    }
+    free(all);
+    *count = n;
+    return status;
+}
+
+NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t selector_size,
+                                   char *source, size_t source_size)
+{
+    const struct os_interface *interface;
+    struct os_interface *list;
+    struct os_addr to, from;
+    NTSTATUS status = STATUS_SUCCESS;
+    char text[OS_ADDR_TEXT_MAX];
+    unsigned count;
+    int rc;
+
+    last_error[0] = '\0';
+    if (!peer || os_addr_parse(peer, &to) < 0)
+        return failed(STATUS_INVALID_PARAMETER, "\"%s\" is not an address", peer ? peer : "");
+    rc = os_route_source(&to, &from);
+    if (rc < 0)
+        return failed(STATUS_NETWORK_UNREACHABLE, "no route to %s (error %d)",
+                      os_addr_text(&to, false, text), -rc);
+    list = interfaces(&count, &status);
+    if (!list)
+        return status;
+    interface = find_address(list, count, &from);
+    os_addr_text(&from, false, text);
+    if (!interface)
+        status = failed(STATUS_NOT_FOUND, "no interface has the address %s", text);
+    else if (answer(interface->name, selector, selector_size) >= selector_size ||
+             (source && answer(text, source, source_size) >= source_size))
+        status =
+            failed(STATUS_BUFFER_TOO_SMALL, "no room for \"%s\" or \"%s\"", interface->name, text);
+    free(list);
+    return status;
+}
+
+/* ---- addresses ---- */
+
+NTSTATUS softndk_address_from_text(const char *text, SOCKADDR_INET *out, ULONG *length)
+{
+    struct os_addr address;
+
+    if (!text || !out || !length || os_addr_parse(text, &address) < 0)
+        return STATUS_INVALID_PARAMETER;
+    memset(out, 0, sizeof *out);
+    *length = sizeof *out;
+    return sockaddr_put(&address, AF_INET6, (PSOCKADDR)(void *)out, length);
+}
+
+size_t softndk_address_to_text(const SOCKADDR *address, ULONG length, char *text, size_t size)
+{
+    char whole[OS_ADDR_TEXT_MAX];
+    struct os_addr parsed;
+
+    if (!sockaddr_get(address, length, &parsed, NULL))
+        return answer("?", text, size);
+    return answer(os_addr_text(&parsed, parsed.port != 0, whole), text, size);
+}
+
+/* ---- reasons, steering ---- */
+
+size_t softndk_reason(const NDK_OBJECT_HEADER *header, char *text, size_t size)
+{
+    struct object *object = (struct object *)(void *)(ULONG_PTR)header;
+    char whole[512];
+
+    if (!header)
+        return answer("", text, size);
+    object_reason(object, whole, sizeof whole);
+    return answer(whole, text, size);
+}
+
+NTSTATUS softndk_set_pend(const char *mode)
+{
+    return pend_set(mode) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+NTSTATUS softndk_set_fail(const char *rules)
+{
+    return fail_set(rules) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+size_t softndk_options_describe(char *text, size_t size)
+{
+    size_t count, used = 0;
+    const struct option_info *table = options_table(&count);
+
+    if (size)
+        text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        char range[32], line[200];
+        int n;
+
+        snprintf(range, sizeof range, "%u..%u", table[i].minimum, table[i].maximum);
+        n = snprintf(line, sizeof line, "%-24s %10u  %-18s %-12s %s\n", table[i].name,
+                     table[i].standard, range, table[i].unit, table[i].help);
+        if (used < size)
+            snprintf(text + used, size - used, "%s", line);
+        used += (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    }
+    return used;
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Every ending. The first cause wins (conn_end): it fixes how the socket ends, the reason and the
+ * statuses, and sets END on both directions. When both owners have let go, the home shard flushes
+ * the queues in order, raises what is still owed (connect, accept, complete connect, the disconnect
+ * event, the disconnect request) and ends the socket:
+ *
+ *   HOW_RST     at once
+ *   HOW_FIN     both FINs were exchanged, or nothing is owed to the peer
+ *   HOW_DRAIN   the tail (a Terminate, a refusing Reply) goes out, then FIN; what the peer still
+ *               sends is discarded until its FIN or drain_ms, since unread octets would make the
+ *               kernel reset the connection and destroy the tail
+ *   HOW_LINGER  local close: until the octets of completed requests are acknowledged, or linger_ms
+ *               pass without progress; then FIN if the peer's FIN was in, else RST
+ *
+ * Only the home shard's thread touches the descriptor from the flush on.
+ */
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+/* How often a lingering close looks at the unacknowledged octets, at first and at most. */
+#define LINGER_LOOK_MS 1u
+#define LINGER_LOOK_MAX_MS 10u
+
+bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status)
+{
+    if (conn->how != HOW_NONE)
+        return false;
+    conn->how = how;
+    conn->reason = reason;
+    conn->end_status = status;
+    if (atomic_load(&conn->state) == CONN_NEW) {
+        atomic_store(&conn->state, CONN_GONE);
+        return false;
+    }
+    conn_timer_stop(conn);
+    atomic_store(&conn->state, CONN_ENDING);
+    return true;
+}
+
+bool conn_end_kick(struct conn *conn)
+{
+    if (atomic_load(&conn->state) != CONN_ENDING)
+        return false;
+    conn_kick(&conn->rx.dir, DIR_END);
+    conn_kick(&conn->tx.dir, DIR_END);
+    return true;
+}
+
+void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status)
+{
+    os_mutex_lock(&conn->lock);
+    conn_end_locked(conn, how, reason, status);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+/* Ends with the Terminate whose header and body stand in octets[length]. */
+static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size_t length)
+{
+    uint32_t crc = iwarp_crc32c_init();
+    uint8_t *tail;
+
+    if (conn->crc)
+        crc = iwarp_crc32c(crc, octets, length);
+    length += iwarp_fpdu_put_trailer_state(octets + length,
+                                           (uint32_t)length - IWARP_FPDU_LENGTH_LEN, conn->crc,
+                                           crc);
+    tail = malloc(length);
+    if (tail)
+        memcpy(tail, octets, length);
+    os_mutex_lock(&conn->lock);
+    if (conn_end_locked(conn, HOW_DRAIN, reason_make(REASON_TERMINATE_SENT, error, 0),
+                        STATUS_CONNECTION_ABORTED)) {
+        conn->tail = tail;
+        conn->tail_length = tail ? (uint32_t)length : 0;
+        tail = NULL;
+        log_info("connection: terminated: %s", iwarp_error_text(error));
+    }
+    os_mutex_unlock(&conn->lock);
+    free(tail);
+    conn_end_kick(conn);
+}
+
+void conn_end_terminate(struct conn *conn, iwarp_error error, const uint8_t *ulpdu,
+                        uint32_t ulpdu_length)
+{
+    uint8_t octets[IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX];
+
+    end_with(conn, error, octets, iwarp_terminate_put(octets, error, ulpdu, ulpdu_length));
+}
+
+void conn_end_terminate_read(struct conn *conn, iwarp_error error, const struct conn_answer *answer,
+                             uint32_t done)
+{
+    uint8_t octets[IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX];
+
+    end_with(conn, error, octets,
+             iwarp_terminate_put_read(octets, error, answer->msn, &answer->request, done));
+}
+
+void conn_raise_disconnected(struct conn *conn, uint32_t reason)
+{
+    if (!conn->established || conn->event_raised || conn->closed)
+        return;
+    if (conn->local_disconnect && !RED("event_after_local_disconnect"))
+        return;
+    conn->event_raised = true;
+    conn->ops->disconnected(conn->up, reason);
+}
+
+void conn_direction_dead(struct conn *conn, unsigned bit)
+{
+    unsigned before = atomic_fetch_or(&conn->dead, bit);
+
+    if ((before | bit) != 3u || before == 3u)
+        return;
+    conn_ref(conn);
+    engine_run(atomic_load(&conn->home), &conn->final);
+}
+
+/* Lock held. Everything that is in the queues completes. */
+static void flush_queues(struct conn *conn)
+{
+    if (conn->initiator)
+        conn_queue_flush(conn->initiator, conn->first_status, conn->reason, conn->ops->local_drop,
+                         conn->ops->complete_requests, conn->qp);
+    if (conn->receive) {
+        /* Receives leave in order: the one a message had begun to fill is the oldest. */
+        NTSTATUS first = conn->rx.current ? conn->rx.current_status : STATUS_CANCELLED;
+
+        conn->rx.current = NULL;
+        conn_queue_flush(conn->receive, first, conn->reason, NULL, conn->ops->complete_receives,
+                         conn->qp);
+    }
+    conn->first_status = STATUS_CANCELLED;
+}
+
+void conn_late_flush(struct conn *conn)
+{
+    os_mutex_lock(&conn->lock);
+    if (atomic_load(&conn->flushed))
+        flush_queues(conn);
+    os_mutex_unlock(&conn->lock);
+}
+
+/* On the home shard; both directions are DEAD. */
+void conn_final(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, final));
+    NTSTATUS status;
+
+    if (engine_self() != atomic_load(&conn->home)) { /* it moved meanwhile */
+        engine_run(atomic_load(&conn->home), &conn->final);
+        return;
+    }
+    os_mutex_lock(&conn->lock);
+    if (conn->bound) {
+        /* First the flag, then the queues: a poster that comes now sees it, or is seen. */
+        atomic_store(&conn->flushed, true);
+        flush_queues(conn);
+    }
+    status = conn->closed ? STATUS_CANCELLED : conn->end_status;
+    if (!conn->established) {
+        if (conn->active && !conn->bound)
+            conn->ops->connected(conn->up, status);
+        else if (conn->bound)
+            conn->ops->established(conn->up, status);
+    }
+    conn_raise_disconnected(conn, conn->reason);
+    conn->ops->ended(conn->up, status);
+    atomic_store(&conn->state, CONN_CLOSING);
+    conn->linger_unacked = -1;
+    if (conn->how == HOW_DRAIN)
+        conn_timer_arm(conn, TIMER_CLOSING, conn->options->drain_ms);
+    os_mutex_unlock(&conn->lock);
+    closing_step(conn);
+    conn_unref(conn);
+}
+
+/* The socket goes; nothing of the connection runs any more. */
+static void dispose(struct conn *conn, bool abort_it)
+{
+    os_mutex_lock(&conn->lock);
+    conn_timer_stop(conn);
+    atomic_store(&conn->state, CONN_GONE);
+    os_mutex_unlock(&conn->lock);
+    engine_watch_del(&conn->watch);
+    if (abort_it)
+        os_tcp_abort(conn->fd);
+    else
+        os_tcp_close(conn->fd);
+    conn->ops->closed(conn->up);
+    conn_unref(conn); /* the watch's */
+}
+
+/* Sends the tail, half-closes, discards. True: the peer's FIN (or an error) is in. */
+static bool drain(struct conn *conn)
+{
+    while (conn->tail_sent < conn->tail_length) {
+        struct os_iov iov = {conn->tail + conn->tail_sent, conn->tail_length - conn->tail_sent};
+        ssize_t n = os_tcp_send(conn->fd, &iov, 1);
+
+        if (n == -EAGAIN)
+            break;
+        if (n < 0)
+            return true;
+        conn->tail_sent += (uint32_t)n;
+    }
+    if (conn->tail_sent == conn->tail_length && !conn->tail_shut) {
+        conn->tail_shut = true;
+        os_tcp_shutdown_send(conn->fd);
+    }
+    for (;;) {
+        ssize_t n = os_tcp_recv(conn->fd, engine_staging(), ENGINE_STAGING);
+
+        if (n == -EAGAIN)
+            return false;
+        if (n <= 0)
+            return true;
+    }
+}
+
+/* True: everything is acknowledged, or there was no progress for too long. */
+static bool linger(struct conn *conn)
+{
+    int unacked = os_tcp_unacked(conn->fd);
+    uint64_t now = os_now_us();
+    bool over;
+
+    if (unacked <= 0 || RED("close_does_not_linger"))
+        return true;
+    if (unacked != conn->linger_unacked) {
+        conn->linger_unacked = unacked;
+        conn->linger_progress_us = now;
+        conn->linger_look_ms = LINGER_LOOK_MS;
+    }
+    over = now - conn->linger_progress_us >= (uint64_t)conn->options->linger_ms * 1000;
+    if (!over) {
+        os_mutex_lock(&conn->lock);
+        conn_timer_arm(conn, TIMER_CLOSING, conn->linger_look_ms);
+        if (conn->linger_look_ms < LINGER_LOOK_MAX_MS)
+            conn->linger_look_ms++;
+        os_mutex_unlock(&conn->lock);
+    }
+    return over;
+}
+
+/* One step of ending the socket: from the flush, an event or the timer, on the home shard. */
+void closing_step(struct conn *conn)
+{
+    bool expired;
+
+    if (atomic_load(&conn->state) != CONN_CLOSING)
+        return;
+    switch (conn->how) {
+    case HOW_DRAIN:
+        os_mutex_lock(&conn->lock);
+        expired = conn->timer_kind == TIMER_CLOSING && os_now_us() + 500 >= conn->timer_due_us;
+        os_mutex_unlock(&conn->lock);
+        if (drain(conn) || expired)
+            dispose(conn, false);
+        break;
+    case HOW_LINGER:
+        if (linger(conn))
+            dispose(conn, !atomic_load(&conn->fin_received));
+        break;
+    case HOW_FIN:
+        dispose(conn, false);
+        break;
+    default:
+        dispose(conn, true);
+        break;
+    }
+}
+
+/* ---- the consumer's calls ------------------------------------------------------------------- */
+
+NTSTATUS conn_disconnect(struct conn *conn)
+{
+    bool over;
+
+    os_mutex_lock(&conn->lock);
+    if (!conn->established || conn->closed || conn->local_disconnect) {
+        os_mutex_unlock(&conn->lock);
+        return STATUS_CONNECTION_INVALID;
+    }
+    conn->local_disconnect = true;
+    /* It may have ended by itself already: then the answer follows (or is here) at once. */
+    over = conn->how != HOW_NONE;
+    if (!over) {
+        atomic_store(&conn->fin_wanted, true);
+        conn_timer_arm(conn, TIMER_DISCONNECT, conn->options->disconnect_ms);
+    } else if (atomic_load(&conn->flushed)) {
+        /* Benign: nothing is left to disconnect. */
+        conn->ops->ended(conn->up, STATUS_SUCCESS);
+    }
+    os_mutex_unlock(&conn->lock);
+    if (!over)
+        conn_kick(&conn->tx.dir, 0);
+    return STATUS_SUCCESS;
+}
+
+void conn_overrun(struct conn *conn)
+{
+    conn_end(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
+}
+
+/* The implicit reject of an undecided connector: a Reply with R=1, then FIN. Lock held. */
+static void refuse_locked(struct conn *conn)
+{
+    struct iwarp_mpa_frame reply;
+    uint8_t octets[IWARP_MPA_FRAME_MAX];
+
+    iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
+    conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
+    conn->tail = malloc(conn->tail_length);
+    if (conn->tail)
+        memcpy(conn->tail, octets, conn->tail_length);
+    else
+        conn->tail_length = 0;
+    conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CANCELLED);
+}
+
+void conn_close(struct conn *conn)
+{
+    bool never;
+
+    conn_ref(conn);
+    os_mutex_lock(&conn->lock);
+    conn->closed = true;
+    never = !conn->started;
+    switch (atomic_load(&conn->state)) {
+    case CONN_NEW:
+        atomic_store(&conn->state, CONN_GONE);
+        break;
+    case CONN_UNDECIDED:
+        refuse_locked(conn);
+        break;
+    case CONN_OPEN:
+        conn_end_locked(conn, HOW_LINGER, R(LOCAL_CLOSE, CLOSED), STATUS_CANCELLED);
+        break;
+    case CONN_ENDING:
+    case CONN_CLOSING:
+    case CONN_GONE:
+        break;
+    default:
+        conn_end_locked(conn, HOW_RST, R(LOCAL_CLOSE, CLOSED), STATUS_CANCELLED);
+        break;
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+    if (never)
+        conn->ops->closed(conn->up);
+    conn_unref(conn);
+}

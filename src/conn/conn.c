@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A connection's identity: creation, references, timer, the descriptor's events, posts, queries.
+ * What happens in the states is in startup.c, rx.c, tx.c and close.c.
+ */
+#include "conn/conn.h"
+
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+/* ---- the receive owner's work by state ------------------------------------------------------ */
+
+static bool receive_work(struct conn *conn)
+{
+    if (conn->receive && atomic_exchange(&conn->flush_rx, false))
+        rx_flush(conn);
+    switch (atomic_load(&conn->state)) {
+    case CONN_COMPLETING:
+    case CONN_WAIT_FIRST:
+    case CONN_OPEN:
+        return rx_work(conn);
+    case CONN_CONNECTING:
+    case CONN_WAIT_REPLY:
+    case CONN_DECIDE:
+    case CONN_WAIT_REQUEST:
+    case CONN_UNDECIDED:
+        return startup_receive(conn);
+    default:
+        return false;
+    }
+}
+
+static void conn_after(struct engine_after *after)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)after - offsetof(struct conn, after));
+
+    atomic_store(&conn->after_owner, NULL);
+    if (!conn_kick(&conn->tx.dir, 0) && atomic_load(&conn->flushed))
+        conn_late_flush(conn);
+    conn_unref(conn);
+}
+
+static void timer_fired(struct engine_timer *timer);
+static void move_run(struct engine_work *work);
+
+struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options *options,
+                      struct conn_counters *counters)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+
+    if (!conn)
+        return NULL;
+    atomic_init(&conn->references, 1);
+    conn->ops = ops;
+    conn->up = up;
+    conn->options = options;
+    conn->counters = counters;
+    conn->fd = -1;
+    conn_dir_init(&conn->rx.dir, conn, receive_work, rx_end);
+    conn_dir_init(&conn->tx.dir, conn, tx_work, tx_end);
+    iwarp_track_rx_init(&conn->rx.track);
+    iwarp_track_tx_init(&conn->tx.track);
+    conn->rx.current_status = STATUS_CANCELLED;
+    conn->first_status = STATUS_CANCELLED;
+    conn->end_status = STATUS_CANCELLED;
+    conn->after.run = conn_after;
+    conn->final.run = conn_final;
+    conn->move.run = move_run;
+    os_mutex_init(&conn->lock);
+    atomic_init(&conn->state, CONN_NEW);
+    return conn;
+}
+
+void conn_ref(struct conn *conn)
+{
+    atomic_fetch_add(&conn->references, 1);
+}
+
+void conn_unref(struct conn *conn)
+{
+    if (atomic_fetch_sub(&conn->references, 1) != 1)
+        return;
+    free(atomic_load(&conn->out));
+    free(conn->rx.partial);
+    free(conn->reads);
+    free(conn->answers);
+    free(conn->parser);
+    free(conn->own_private);
+    free(conn->private_data);
+    free(conn->tail);
+    os_mutex_destroy(&conn->lock);
+    free(conn);
+}
+
+/* ---- timer ---------------------------------------------------------------------------------- */
+
+void conn_timer_arm(struct conn *conn, enum conn_timer_kind kind, uint32_t ms)
+{
+    if (ms == 0) {
+        conn_timer_stop(conn);
+        return;
+    }
+    conn->timer_kind = kind;
+    conn->timer_due_us = os_now_us() + (uint64_t)ms * 1000;
+    if (!engine_timer_set(&conn->timer, (uint64_t)ms * 1000))
+        conn_ref(conn);
+}
+
+void conn_timer_stop(struct conn *conn)
+{
+    conn->timer_kind = TIMER_NONE;
+    if (engine_timer_cancel(&conn->timer))
+        conn_unref(conn);
+}
+
+static void timer_fired(struct engine_timer *timer)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, timer));
+    bool closing = false;
+
+    os_mutex_lock(&conn->lock);
+    /* It may have been re-armed or stopped between its firing and this lock. */
+    if (conn->timer_kind != TIMER_NONE && os_now_us() + 500 >= conn->timer_due_us) {
+        switch (conn->timer_kind) {
+        case TIMER_CLOSING:
+            closing = true;
+            break;
+        case TIMER_DISCONNECT:
+            conn->timer_kind = TIMER_NONE;
+            conn_end_locked(conn, HOW_RST, R(TIMEOUT, DISCONNECT_TIMER),
+                            STATUS_IO_TIMEOUT);
+            break;
+        default:
+            startup_deadline(conn);
+            break;
+        }
+    }
+    os_mutex_unlock(&conn->lock);
+    if (closing)
+        closing_step(conn);
+    else
+        conn_end_kick(conn);
+    conn_unref(conn);
+}
+
+/* ---- the descriptor ------------------------------------------------------------------------- */
+
+static void watch_ready(struct engine_watch *watch, unsigned events)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)watch - offsetof(struct conn, watch));
+
+    conn_ref(conn);
+    switch (atomic_load(&conn->state)) {
+    case CONN_CLOSING:
+        closing_step(conn);
+        break;
+    case CONN_CONNECTING:
+        if (events & (OS_WRITABLE | OS_HANGUP))
+            atomic_store(&conn->writable, true);
+        conn_kick(&conn->rx.dir, 0);
+        break;
+    default:
+        if (events & (OS_HANGUP | OS_PEER_DONE))
+            atomic_store(&conn->hangup, true);
+        if (events & (OS_READABLE | OS_HANGUP | OS_PEER_DONE))
+            conn_kick(&conn->rx.dir, 0);
+        if ((events & OS_WRITABLE) && atomic_exchange(&conn->tx_blocked, false))
+            conn_kick(&conn->tx.dir, 0);
+        break;
+    }
+    conn_unref(conn);
+}
+
+int conn_watch(struct conn *conn, struct engine_shard *home)
+{
+    int err;
+
+    atomic_store(&conn->home, home);
+    engine_timer_init(&conn->timer, home, timer_fired);
+    conn_ref(conn);
+    err = engine_watch_add(&conn->watch, home, conn->fd, watch_ready);
+    if (err)
+        conn_unref(conn);
+    return err;
+}
+
+/* On the old shard's thread: leaves its poll set, enters the new one's. */
+static void move_run(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, move));
+
+    conn_move_now(conn);
+    conn_unref(conn);
+}
+
+void conn_move_now(struct conn *conn)
+{
+    int err;
+
+    engine_watch_del(&conn->watch);
+    os_mutex_lock(&conn->lock);
+    conn_timer_stop(conn);
+    atomic_store(&conn->home, conn->move_to);
+    engine_timer_init(&conn->timer, conn->move_to, timer_fired);
+    err = engine_watch_add(&conn->watch, conn->move_to, conn->fd, watch_ready);
+    if (atomic_load(&conn->state) == CONN_MOVING)
+        startup_moved(conn);
+    if (err)
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
+                        STATUS_INSUFFICIENT_RESOURCES);
+    os_mutex_unlock(&conn->lock);
+    if (conn_end_kick(conn))
+        return;
+    conn_kick(&conn->tx.dir, 0);
+    conn_kick(&conn->rx.dir, 0);
+}
+
+bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int then)
+{
+    struct conn_out *out = malloc(sizeof *out + length);
+
+    if (!out)
+        return false;
+    out->length = length;
+    out->sent = 0;
+    out->then = then;
+    memcpy(out->octets, octets, length);
+    atomic_store(&conn->out, out);
+    return true;
+}
+
+/* ---- posts ---------------------------------------------------------------------------------- */
+
+bool conn_post_kick(struct conn *conn)
+{
+    if (engine_in_item()) {
+        struct engine_shard *self = engine_self();
+        struct engine_shard *none = NULL;
+
+        if (atomic_load(&conn->after_owner) == self)
+            return true;
+        conn_ref(conn);
+        if (atomic_compare_exchange_strong(&conn->after_owner, &none, self)) {
+            engine_after(&conn->after);
+            return true;
+        }
+        /* Another shard's callback remembered it: this post does not wait for that callback. */
+        conn_unref(conn);
+    }
+    if (conn_kick(&conn->tx.dir, 0))
+        return true;
+    return !atomic_load(&conn->flushed);
+}
+
+bool conn_receive_kick(struct conn *conn)
+{
+    return !atomic_load(&conn->flushed);
+}
+
+void conn_flush(struct conn *conn)
+{
+    atomic_store(&conn->flush_tx, true);
+    atomic_store(&conn->flush_rx, true);
+    conn_kick(&conn->tx.dir, 0);
+    conn_kick(&conn->rx.dir, 0);
+}
+
+void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
+{
+    os_mutex_lock(&conn->lock);
+    if (!atomic_load(&conn->flushed)) { /* else the flush completed it */
+        conn_queue_finish(conn->initiator, wr, status, 0);
+        conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    }
+    os_mutex_unlock(&conn->lock);
+    atomic_store(&conn->local_over, true);
+    conn_kick(&conn->tx.dir, 0);
+}
+
+void conn_invalidated(struct conn *conn)
+{
+    atomic_store(&conn->invalidated, true);
+    conn_kick(&conn->rx.dir, 0);
+}
+
+/* ---- queries -------------------------------------------------------------------------------- */
+
+bool conn_is_open(const struct conn *conn)
+{
+    switch (atomic_load(&conn->state)) {
+    case CONN_COMPLETING:
+    case CONN_MOVING:
+    case CONN_WAIT_FIRST:
+    case CONN_OPEN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound)
+{
+    os_mutex_lock(&conn->lock);
+    *inbound = conn->agreed.ird;
+    *outbound = conn->agreed.ord;
+    os_mutex_unlock(&conn->lock);
+}
+
+uint32_t conn_private_data(struct conn *conn, const uint8_t **data)
+{
+    uint32_t length;
+
+    /* Written once, before the event that tells of it. */
+    os_mutex_lock(&conn->lock);
+    *data = conn->private_data;
+    length = conn->private_length;
+    os_mutex_unlock(&conn->lock);
+    return length;
+}
+
+bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *peer)
+{
+    bool known;
+
+    os_mutex_lock(&conn->lock);
+    known = conn->started;
+    if (known) {
+        *local = conn->local;
+        *peer = conn->peer;
+    }
+    os_mutex_unlock(&conn->lock);
+    return known;
+}
+
+uint32_t conn_reason(struct conn *conn)
+{
+    uint32_t reason;
+
+    os_mutex_lock(&conn->lock);
+    reason = conn->reason;
+    os_mutex_unlock(&conn->lock);
+    return reason;
+}

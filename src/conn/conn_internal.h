@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+/* What the files of this room share. See conn.h for ownership and locks. */
+#ifndef SOFTNDK_CONN_INTERNAL_H
+#define SOFTNDK_CONN_INTERNAL_H
+
+#include "base/reason.h"
+#include "conn/conn.h"
+#include "iwarp/crc32c.h"
+#include "iwarp/fpdu.h"
+#include "iwarp/mpa.h"
+#include "iwarp/rdmap.h"
+#include "iwarp/terminate.h"
+#include "iwarp/track.h"
+
+/* ---- the direction word (dir.c) ------------------------------------------------------------- */
+
+#define DIR_BUSY 0x1u
+#define DIR_MORE 0x2u
+#define DIR_END  0x4u
+#define DIR_DEAD 0x8u
+
+struct conn_dir {
+    atomic_uint word;
+    struct engine_work later; /* on the home shard's run list, direction still BUSY */
+    struct conn *conn;
+    /* One helping of work by the owner. True: more is known to be there. */
+    bool (*work)(struct conn *conn);
+    /* The owner saw END: gives back what the direction holds. Marked DEAD afterwards. */
+    void (*end)(struct conn *conn);
+};
+
+
+void conn_dir_init(struct conn_dir *dir, struct conn *conn, bool (*work)(struct conn *),
+                   void (*end)(struct conn *));
+/* False: the direction is DEAD. The caller holds a reference. */
+bool conn_kick(struct conn_dir *dir, unsigned bits);
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+enum conn_state {
+    CONN_NEW,
+    CONN_CONNECTING,   /* active: TCP */
+    CONN_WAIT_REPLY,   /* active: Request is out */
+    CONN_DECIDE,       /* active: Reply is in, the consumer completes, rejects or closes */
+    CONN_COMPLETING,   /* active: ready-to-receive message is out */
+    CONN_WAIT_REQUEST, /* passive: TCP accepted */
+    CONN_UNDECIDED,    /* passive: Request is in, the consumer accepts, rejects or closes */
+    CONN_MOVING,       /* passive: accepted, on its way to the shard of its receive CQ */
+    CONN_WAIT_FIRST,   /* passive: Reply is out, first FPDU not in */
+    CONN_OPEN,
+    CONN_ENDING,  /* END is set on both directions */
+    CONN_CLOSING, /* both DEAD, queues flushed: the home shard ends the socket */
+    CONN_GONE
+};
+
+/* How the socket is ended once both directions are DEAD. */
+enum conn_how {
+    HOW_NONE,
+    HOW_RST,    /* at once */
+    HOW_FIN,    /* both FINs are exchanged: plain close */
+    HOW_DRAIN,  /* send the tail, half-close, discard until FIN or drain_ms */
+    HOW_LINGER, /* local close: until everything is acknowledged, then FIN or RST */
+};
+
+enum conn_timer_kind {
+    TIMER_NONE,
+    TIMER_CONNECT,
+    TIMER_REQUEST,
+    TIMER_ESTABLISH,
+    TIMER_DISCONNECT,
+    TIMER_CLOSING
+};
+
+/* Octets that go out before any FPDU of the queues: a startup frame or the RTR. */
+struct conn_out {
+    uint32_t length, sent;
+    enum { OUT_PLAIN, OUT_ESTABLISHES } then; /* the connection is up once TCP took it */
+    uint8_t octets[];
+};
+
+/* An open Read of ours: pushed by the transmit owner, finished by the receive owner, in order. */
+struct conn_read {
+    struct conn_wr *wr; /* NULL: the ready-to-receive message */
+    struct iwarp_read_request request;
+};
+
+/* A Read Request of the peer: pushed by the receive owner, answered by the transmit owner. */
+struct conn_answer {
+    struct iwarp_read_request request;
+    uint32_t msn;
+};
+
+struct conn_batch; /* tx.c */
+
+struct conn_rx {
+    struct conn_dir dir;
+    struct iwarp_track_rx track;
+    bool fin;        /* the peer's FIN was read */
+    bool first_seen; /* a valid FPDU was processed */
+    /* the Send that is arriving */
+    struct conn_wr *current;
+    uint32_t current_length; /* octets of all its SGEs */
+    uint32_t sge, sge_offset;
+    NTSTATUS current_status; /* what it ends with if the connection ends now */
+    /* the Read Response that is arriving */
+    struct iwarp_track_read read;
+    bool read_active;
+    uint32_t read_sge, read_sge_offset;
+    /* octets of an incomplete FPDU between two calls */
+    uint8_t *partial;
+    uint32_t partial_length, partial_room;
+    /* an invalidation is waited for: of the Send in `current`, or of a finished Read */
+    bool waiting;
+    uint8_t waiting_opcode;
+    uint32_t waiting_length, waiting_token;
+    struct conn_wr *waiting_read;
+};
+
+struct conn_tx {
+    struct conn_dir dir;
+    struct iwarp_track_tx track;
+    uint32_t mulpdu;
+    uint64_t mulpdu_at_us;
+    /* the request whose segments are being encoded */
+    struct conn_wr *wr;
+    uint32_t offset, sge, sge_offset, msn;
+    uint32_t read_serial;
+    /* the answer that is being encoded */
+    uint32_t answer_done;
+    bool answer_turn;
+    struct conn_batch *pending; /* encoded, not taken by TCP yet */
+    bool local_waiting;   /* a local operation pended: nothing behind it starts */
+    bool end_after_batch; /* a local operation failed */
+    bool request_failed;  /* the current request names memory it may not read */
+    uint32_t answers_encoded;
+    iwarp_error answer_error;
+};
+
+struct conn {
+    atomic_uint references;
+    const struct conn_ops *ops;
+    void *up;
+    void *qp; /* set with the queues, before work can be posted */
+    struct conn_queue *initiator, *receive;
+    const struct options *options;
+    struct conn_counters *counters;
+    _Atomic(struct engine_shard *) home;
+    int fd;
+    struct engine_watch watch;
+    struct conn_rx rx;
+    struct conn_tx tx;
+
+    /* crossed by both owners */
+    bool crc; /* fixed before the first FPDU */
+    atomic_bool tx_hold;      /* passive: nothing before the peer's first FPDU */
+    atomic_bool tx_blocked;   /* waits for OS_WRITABLE */
+    atomic_bool writable;     /* an edge was seen (connect) */
+    bool bound; /* lock: work could be posted at some time, so the queues are ours to flush */
+    atomic_bool fin_wanted, fin_sent, fin_received;
+    atomic_bool flush_tx, flush_rx;
+    atomic_bool flushed; /* the queues were flushed for good */
+    atomic_bool hangup;          /* FIN or error is in: read to the end */
+    atomic_bool requests_failed; /* initiator requests are cancelled from now on */
+    atomic_bool fpdu_sent;
+    atomic_bool local_over;      /* the local operation that pended is over */
+    atomic_bool invalidated;     /* what the receive owner waits for is over */
+    _Atomic(struct conn_out *) out;
+    uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
+    uint32_t read_mask, answer_mask;
+    struct conn_read *reads;
+    atomic_uint reads_opened, reads_done;
+    struct conn_answer *answers;
+    atomic_uint answers_in, answers_out;
+    atomic_uint dead; /* bit 0: receive, bit 1: transmit */
+    /* posts of a callback, transmitted when it has returned */
+    struct engine_after after;
+    _Atomic(struct engine_shard *) after_owner;
+
+    /* under the lock */
+    os_mutex lock;
+    _Atomic enum conn_state state; /* read without it by the owners */
+    enum conn_how how;
+    uint32_t reason;
+    NTSTATUS end_status;   /* for connect, accept, complete connect, disconnect */
+    NTSTATUS first_status; /* for the oldest initiator request that is flushed */
+    iwarp_error terminate_error;
+    uint8_t *tail; /* HOW_DRAIN: octets still to send */
+    uint32_t tail_length, tail_sent;
+    bool tail_shut;
+    bool established, event_raised, local_disconnect, closed, active;
+    bool started; /* a descriptor exists or existed: ops->closed comes from its end */
+    enum conn_timer_kind timer_kind;
+    struct engine_timer timer;
+    uint64_t timer_due_us;
+    uint64_t linger_progress_us;
+    int linger_unacked;
+    uint32_t linger_look_ms;
+    struct engine_work final, move;
+    struct engine_shard *move_to;
+
+    /* startup and what it settled */
+    struct iwarp_mpa_parser *parser;
+    struct iwarp_mpa_frame request; /* ours (active) or the peer's (passive) */
+    struct iwarp_mpa_config config;
+    struct iwarp_mpa_agreed agreed;
+    uint8_t *own_private;
+    uint32_t own_private_length;
+    uint8_t *private_data; /* the peer's */
+    uint32_t private_length;
+    struct os_addr local, peer;
+    uint64_t request_sent_us;
+};
+
+/* conn.c */
+int conn_watch(struct conn *conn, struct engine_shard *home);
+void conn_move_now(struct conn *conn); /* on the old home's thread; reference held */
+void conn_timer_arm(struct conn *conn, enum conn_timer_kind kind, uint32_t ms); /* lock held */
+void conn_timer_stop(struct conn *conn);                                        /* lock held */
+bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int then);
+
+/* startup.c: the receive owner's work while there is no FPDU stream; true: try again */
+bool startup_receive(struct conn *conn);
+void startup_moved(struct conn *conn); /* lock held: the accepted connection is at its home */
+/* The peer's first FPDU was valid, or the Reply went out and no message was agreed. */
+void startup_established(struct conn *conn);
+void startup_deadline(struct conn *conn); /* TIMER_CONNECT, _REQUEST, _ESTABLISH; lock held */
+/* Allocates the rings for the limits agreed on. */
+bool startup_rings(struct conn *conn, uint32_t read_limit, uint32_t answer_limit);
+
+/* rx.c, tx.c */
+bool rx_work(struct conn *conn);
+void rx_end(struct conn *conn);
+void rx_flush(struct conn *conn); /* by the receive owner, in any state with queues */
+bool tx_work(struct conn *conn);
+void tx_end(struct conn *conn);
+void tx_batch_free(struct conn_batch *batch, struct conn *conn);
+/* place.c: copies octets into a request's SGEs from where *sge and *offset stand. */
+enum access_result place_scatter(struct conn *conn, const struct conn_wr *wr, uint32_t *sge,
+                                 uint32_t *offset, const uint8_t *data, uint32_t length,
+                                 uint32_t need);
+enum access_result place_remote(struct conn *conn, uint32_t token, uint64_t address,
+                                const uint8_t *data, uint32_t length);
+
+/* close.c */
+/* Ends the connection: the first call wins. how, reason and status as in struct conn; status is what
+ * pending connect, accept, complete connect and disconnect requests end with. No lock held. */
+void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status);
+/* The same with a Terminate to be sent: error, and the octets behind the error code are prepared by
+ * the caller in conn->tail only through this function (ulpdu may be NULL). */
+void conn_end_terminate(struct conn *conn, iwarp_error error, const uint8_t *ulpdu,
+                        uint32_t ulpdu_length);
+void conn_end_terminate_read(struct conn *conn, iwarp_error error, const struct conn_answer *answer,
+                             uint32_t done);
+bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status);
+bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; true: ended */
+void conn_direction_dead(struct conn *conn, unsigned bit);
+void conn_final(struct engine_work *work);
+void closing_step(struct conn *conn);
+void conn_raise_disconnected(struct conn *conn, uint32_t reason); /* lock held */
+
+/* errmap.c */
+#define R(source, cause) reason_make(REASON_##source, 0, REASON_CAUSE_##cause)
+uint32_t conn_reason_socket(int error);
+NTSTATUS conn_status_from_terminate(iwarp_error error);
+iwarp_error conn_error_from_write(enum access_result result);
+iwarp_error conn_error_from_read(enum access_result result);
+
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+/* See queue.h for the three parties and why a chunk that the head leaves is used by nobody. */
+#include "conn/queue.h"
+
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/red.h"
+
+struct conn_chunk {
+    struct conn_chunk *next; /* written by the poster before it publishes a request there */
+    _Alignas(16) unsigned char slots[];
+};
+
+#define SINK_BATCH 32u
+
+void conn_queue_init(struct conn_queue *queue, uint32_t depth, uint32_t max_sge,
+                     uint32_t max_inline)
+{
+    size_t payload = max_sge * sizeof(struct conn_sge);
+
+    if (payload < max_inline)
+        payload = max_inline;
+    if (payload < sizeof(struct conn_sge))
+        payload = sizeof(struct conn_sge);
+    memset(queue, 0, sizeof *queue);
+    queue->depth = depth;
+    queue->slot_octets = (uint32_t)((offsetof(struct conn_wr, sge) + payload + 15) & ~(size_t)15);
+    os_mutex_init(&queue->lock);
+}
+
+void conn_queue_destroy(struct conn_queue *queue)
+{
+    struct conn_chunk *chunk = queue->head.chunk ? queue->head.chunk : queue->tail.chunk;
+
+    while (chunk) {
+        struct conn_chunk *next = chunk->next;
+
+        free(chunk);
+        chunk = next;
+    }
+    free(atomic_load(&queue->spare));
+    os_mutex_destroy(&queue->lock);
+}
+
+static struct conn_wr *slot_at(const struct conn_queue *queue, struct conn_cursor at)
+{
+    return (struct conn_wr *)(void *)(at.chunk->slots + (size_t)at.slot * queue->slot_octets);
+}
+
+/* Brings a cursor to the request it stands before; the request exists. */
+static void cursor_settle(const struct conn_queue *queue, struct conn_cursor *cursor)
+{
+    (void)queue;
+    if (cursor->slot == CONN_CHUNK_SLOTS) {
+        cursor->chunk = cursor->chunk->next;
+        cursor->slot = 0;
+    }
+}
+
+static struct conn_chunk *chunk_new(struct conn_queue *queue)
+{
+    struct conn_chunk *chunk = atomic_exchange(&queue->spare, NULL);
+
+    if (!chunk)
+        chunk = malloc(sizeof *chunk + (size_t)CONN_CHUNK_SLOTS * queue->slot_octets);
+    if (chunk)
+        chunk->next = NULL;
+    return chunk;
+}
+
+struct conn_wr *conn_queue_prepare(struct conn_queue *queue, NTSTATUS *status)
+{
+    uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
+    struct conn_wr *wr;
+
+    if (posted - atomic_load(&queue->retired) >= queue->depth) {
+        *status = STATUS_NO_MORE_ENTRIES;
+        return NULL;
+    }
+    if (!queue->tail.chunk || queue->tail.slot == CONN_CHUNK_SLOTS) {
+        struct conn_chunk *chunk = chunk_new(queue);
+
+        if (!chunk) {
+            *status = STATUS_INSUFFICIENT_RESOURCES;
+            return NULL;
+        }
+        if (queue->tail.chunk)
+            queue->tail.chunk->next = chunk;
+        else /* the first request ever: nobody looks before posted is not 0 */
+            queue->take.chunk = queue->head.chunk = chunk;
+        queue->tail.chunk = chunk;
+        queue->tail.slot = 0;
+    }
+    wr = slot_at(queue, queue->tail);
+    atomic_store_explicit(&wr->finished, false, memory_order_relaxed);
+    wr->object = NULL;
+    wr->remote_address = 0;
+    wr->token = 0;
+    wr->provider_code = 0;
+    wr->length = 0;
+    wr->flags = 0;
+    wr->sge_count = 0;
+    return wr;
+}
+
+void conn_queue_push(struct conn_queue *queue)
+{
+    queue->tail.slot++;
+    atomic_store(&queue->posted, atomic_load_explicit(&queue->posted, memory_order_relaxed) + 1);
+}
+
+struct conn_wr *conn_queue_peek(struct conn_queue *queue)
+{
+    if (atomic_load(&queue->posted) == queue->taken)
+        return NULL;
+    cursor_settle(queue, &queue->take);
+    return slot_at(queue, queue->take);
+}
+
+void conn_queue_advance(struct conn_queue *queue)
+{
+    queue->take.slot++;
+    queue->taken++;
+}
+
+void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS status,
+                       uint32_t provider_code)
+{
+    (void)queue;
+    wr->status = status;
+    wr->provider_code = provider_code;
+    atomic_store_explicit(&wr->finished, true, memory_order_release);
+}
+
+/* The retirer: frees the head's slot. */
+static void head_pop(struct conn_queue *queue)
+{
+    queue->head.slot++;
+    atomic_store(&queue->retired,
+                 atomic_load_explicit(&queue->retired, memory_order_relaxed) + 1);
+}
+
+/* The retirer: the head request; moving into its chunk gives the old chunk back. */
+static struct conn_wr *head_get(struct conn_queue *queue)
+{
+    if (queue->head.slot == CONN_CHUNK_SLOTS) {
+        struct conn_chunk *old = queue->head.chunk;
+
+        cursor_settle(queue, &queue->head);
+        free(atomic_exchange(&queue->spare, old));
+    }
+    return slot_at(queue, queue->head);
+}
+
+static void completion_from(struct conn_completion *out, const struct conn_wr *wr)
+{
+    memset(out, 0, sizeof *out);
+    out->context = wr->context;
+    out->status = wr->status;
+    out->provider_code = wr->provider_code;
+    out->op = wr->op;
+}
+
+/* With the lock held. A slot below posted was initialized by the poster, so finished can be read
+ * there whether or not the request was taken. */
+static void retire_locked(struct conn_queue *queue, conn_queue_sink *sink, void *owner)
+{
+    struct conn_completion list[SINK_BATCH];
+    unsigned count = 0;
+
+    while (atomic_load(&queue->retired) != atomic_load(&queue->posted)) {
+        struct conn_wr *wr = head_get(queue);
+
+        if (!atomic_load_explicit(&wr->finished, memory_order_acquire))
+            break;
+        if (!(wr->flags & CONN_WR_SILENT) ||
+            (!NT_SUCCESS(wr->status) && !RED("silent_failure_suppressed")))
+            completion_from(&list[count++], wr);
+        head_pop(queue);
+        if (count == SINK_BATCH) {
+            sink(owner, list, count);
+            count = 0;
+        }
+    }
+    if (count)
+        sink(owner, list, count);
+}
+
+void conn_queue_retire(struct conn_queue *queue, conn_queue_sink *sink, void *owner)
+{
+    os_mutex_lock(&queue->lock);
+    retire_locked(queue, sink, owner);
+    os_mutex_unlock(&queue->lock);
+}
+
+void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t provider_code,
+                      void (*on_drop)(void *owner, struct conn_wr *wr), conn_queue_sink *sink,
+                      void *owner)
+{
+    struct conn_wr *wr;
+    struct conn_cursor at;
+    uint32_t count;
+
+    /* Requests that were not taken yet: take them all. */
+    while ((wr = conn_queue_peek(queue)) != NULL) {
+        if (on_drop)
+            on_drop(owner, wr);
+        conn_queue_advance(queue);
+    }
+    os_mutex_lock(&queue->lock);
+    count = queue->taken - atomic_load(&queue->retired);
+    at = queue->head;
+    while (count--) {
+        cursor_settle(queue, &at);
+        wr = slot_at(queue, at);
+        if (!atomic_load_explicit(&wr->finished, memory_order_acquire)) {
+            conn_queue_finish(queue, wr, first_status, provider_code);
+            first_status = STATUS_CANCELLED;
+        }
+        at.slot++;
+    }
+    retire_locked(queue, sink, owner);
+    os_mutex_unlock(&queue->lock);
+}
+
+void conn_queue_release_head(struct conn_queue *queue)
+{
+    head_get(queue);
+    head_pop(queue);
+}

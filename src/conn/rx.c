@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The receive owner: one large receive into this thread's staging area, every whole FPDU in it
+ * parsed, its CRC checked, its octets placed; completions are handed over once a batch, then the
+ * transmit direction is kicked once if there is an answer to send.
+ *
+ * Only octets of an incomplete FPDU (or those behind an invalidation that waits) leave the staging
+ * area: into a buffer of the connection, counted against a cap of the process. Everything from the
+ * wire is checked before it is used; an error ends the connection with a Terminate, the rest of the
+ * process does not notice.
+ */
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+#define RX_COMPLETIONS 64u
+#define RX_HELPINGS 4 /* receives of one turn */
+/* Octets of incomplete FPDUs held outside staging areas by the whole process. */
+#define RX_PARTIAL_CAP (64u << 20)
+
+static atomic_size_t partial_total;
+
+struct rx_run {
+    struct conn_completion list[RX_COMPLETIONS];
+    unsigned count;
+    bool retire; /* a Read finished */
+    bool kick;   /* the transmit owner has something new */
+    bool stop;   /* the connection ends, or waits: nothing more is parsed */
+};
+
+static void run_flush(struct conn *conn, struct rx_run *run)
+{
+    if (run->count)
+        conn->ops->complete_receives(conn->qp, run->list, run->count);
+    run->count = 0;
+    if (run->retire)
+        conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    run->retire = false;
+}
+
+static void run_end(struct conn *conn, struct rx_run *run)
+{
+    run_flush(conn, run);
+    if (run->kick)
+        conn_kick(&conn->tx.dir, 0);
+    run->kick = false;
+}
+
+static void fail(struct conn *conn, struct rx_run *run, iwarp_error error,
+                 const struct iwarp_segment *segment)
+{
+    run->stop = true;
+    run_flush(conn, run);
+    conn_end_terminate(conn, error, segment ? segment->ulpdu : NULL,
+                       segment ? segment->ulpdu_len : 0);
+}
+
+/* ---- Sends ---------------------------------------------------------------------------------- */
+
+static void receive_take(struct conn *conn)
+{
+    struct conn_rx *rx = &conn->rx;
+
+    rx->current = conn_queue_peek(conn->receive);
+    if (!rx->current)
+        return;
+    conn_queue_advance(conn->receive);
+    rx->current_length = rx->current->length;
+    rx->sge = rx->sge_offset = 0;
+}
+
+/* The message is whole (and what it invalidates is invalid): the receive completes. */
+static void receive_complete(struct conn *conn, struct rx_run *run, unsigned opcode,
+                             uint32_t length, uint32_t token)
+{
+    struct conn_rx *rx = &conn->rx;
+    struct conn_completion *c = &run->list[run->count++];
+
+    c->context = rx->current->context;
+    c->status = STATUS_SUCCESS;
+    c->octets = length;
+    c->provider_code = 0;
+    c->op = CONN_OP_RECEIVE;
+    c->invalidated = iwarp_opcode_invalidates(opcode);
+    c->token = token;
+    c->solicited = iwarp_opcode_solicits(opcode);
+    rx->current = NULL;
+    conn_queue_release_head(conn->receive);
+    if (run->count == RX_COMPLETIONS)
+        run_flush(conn, run);
+}
+
+static void receive_failed(struct conn *conn, struct rx_run *run, NTSTATUS status,
+                           iwarp_error error, const struct iwarp_segment *segment)
+{
+    conn->rx.current_status = status;
+    fail(conn, run, error, segment);
+}
+
+static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    struct conn_rx *rx = &conn->rx;
+    iwarp_error error;
+    uint32_t length;
+
+    if (!rx->current)
+        receive_take(conn);
+    error = iwarp_track_send_check(&rx->track, segment, rx->current != NULL, rx->current_length);
+    if (error != IWARP_NO_ERROR) {
+        receive_failed(conn, run,
+                       error == IWARP_ERR_UNTAG_LENGTH ? STATUS_BUFFER_OVERFLOW : STATUS_CANCELLED,
+                       error, segment);
+        return;
+    }
+    if (segment->payload_len &&
+        place_scatter(conn, rx->current, &rx->sge, &rx->sge_offset, segment->payload,
+                      segment->payload_len, ACCESS_LOCAL_WRITE) != ACCESS_OK) {
+        receive_failed(conn, run, STATUS_ACCESS_VIOLATION, IWARP_ERR_DDP_LOCAL, segment);
+        return;
+    }
+    if (!iwarp_track_send_advance(&rx->track, segment, &length))
+        return;
+    if (iwarp_opcode_invalidates(segment->opcode)) {
+        bool pending = false;
+
+        if (conn->ops->invalidate(conn->qp, segment->inv_stag, true, &pending) != ACCESS_OK) {
+            receive_failed(conn, run, STATUS_ACCESS_VIOLATION, IWARP_ERR_PROT_INVALIDATE, segment);
+            return;
+        }
+        if (pending) {
+            rx->waiting_length = length;
+            rx->waiting_opcode = segment->opcode;
+            rx->waiting_token = segment->inv_stag;
+            rx->waiting = true;
+            run->stop = true;
+            return;
+        }
+    }
+    receive_complete(conn, run, segment->opcode, length, segment->inv_stag);
+}
+
+/* ---- Reads ---------------------------------------------------------------------------------- */
+
+static void request_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    unsigned in = atomic_load(&conn->answers_in);
+    iwarp_error error = iwarp_track_request_check(&conn->rx.track, segment,
+                                                  in - atomic_load(&conn->answers_out),
+                                                  conn->answer_limit);
+    struct conn_answer *answer;
+
+    if (error != IWARP_NO_ERROR) {
+        fail(conn, run, error, segment);
+        return;
+    }
+    answer = &conn->answers[in & conn->answer_mask];
+    answer->request = segment->read;
+    answer->msn = segment->msn;
+    iwarp_track_request_advance(&conn->rx.track);
+    atomic_store(&conn->answers_in, in + 1);
+    run->kick = true;
+}
+
+/* The oldest open Read of ours, or NULL. */
+static struct conn_read *oldest_read(struct conn *conn)
+{
+    unsigned done = atomic_load(&conn->reads_done);
+
+    if (done == atomic_load(&conn->reads_opened))
+        return NULL;
+    return &conn->reads[done & conn->read_mask];
+}
+
+static void read_done(struct conn *conn, struct rx_run *run, struct conn_read *read)
+{
+    conn->rx.read_active = false;
+    if (!read->wr) {
+        atomic_fetch_add(&conn->reads_done, 1);
+        startup_established(conn);
+    } else {
+        struct conn_wr *wr = read->wr;
+        NTSTATUS status = STATUS_SUCCESS;
+
+        if ((wr->flags & CONN_WR_INVALIDATE) && wr->sge_count) {
+            bool pending = false;
+
+            if (conn->ops->invalidate(conn->qp, wr->sge[0].token, false, &pending) != ACCESS_OK)
+                status = STATUS_INVALID_DEVICE_REQUEST;
+            if (pending) { /* the Read completes when the last access has ended */
+                conn->rx.waiting_read = wr;
+                conn->rx.waiting = true;
+                run->stop = true;
+                return;
+            }
+        }
+        conn_queue_finish(conn->initiator, wr, status, 0);
+        atomic_fetch_add(&conn->reads_done, 1);
+        run->retire = true;
+    }
+    run->kick = true;
+}
+
+static void response_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    struct conn_rx *rx = &conn->rx;
+    struct conn_read *read = oldest_read(conn);
+    iwarp_error error;
+
+    if (read && !rx->read_active) {
+        iwarp_track_read_open(&rx->read, &read->request);
+        rx->read_active = true;
+        rx->read_sge = rx->read_sge_offset = 0;
+    }
+    error = iwarp_track_read_check(read ? &rx->read : NULL, segment);
+    if (error == IWARP_NO_ERROR && segment->payload_len) {
+        uint32_t need = ACCESS_LOCAL_WRITE;
+
+        if (!conn->options->read_sink_not_required)
+            need |= ACCESS_READ_SINK;
+        if (!read->wr)
+            error = IWARP_ERR_TAG_BOUNDS; /* the ready-to-receive Read has no memory */
+        else if (place_scatter(conn, read->wr, &rx->read_sge, &rx->read_sge_offset,
+                               segment->payload, segment->payload_len, need) != ACCESS_OK) {
+            os_mutex_lock(&conn->lock);
+            conn->first_status = STATUS_ACCESS_VIOLATION;
+            os_mutex_unlock(&conn->lock);
+            error = IWARP_ERR_DDP_LOCAL;
+        }
+    }
+    if (error != IWARP_NO_ERROR) {
+        fail(conn, run, error, segment);
+        return;
+    }
+    if (iwarp_track_read_advance(&rx->read, segment))
+        read_done(conn, run, read);
+}
+
+/* No Response can come any more: open Reads end in error, later requests are cancelled. */
+static void reads_fail(struct conn *conn)
+{
+    struct conn_read *read;
+    NTSTATUS status = STATUS_IO_TIMEOUT;
+
+    if (!oldest_read(conn))
+        return;
+    atomic_store(&conn->requests_failed, true);
+    while ((read = oldest_read(conn)) != NULL) {
+        if (read->wr)
+            conn_queue_finish(conn->initiator, read->wr, status,
+                              R(PEER_FIN, FIN_WITH_READS));
+        status = STATUS_CANCELLED;
+        conn->rx.read_active = false;
+        atomic_fetch_add(&conn->reads_done, 1);
+    }
+    conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    conn_kick(&conn->tx.dir, 0);
+}
+
+/* ---- Terminate ------------------------------------------------------------------------------ */
+
+static void terminate_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    struct iwarp_terminate terminate;
+    NTSTATUS status;
+    unsigned done = atomic_load(&conn->reads_done);
+
+    memset(&terminate, 0, sizeof terminate);
+    iwarp_terminate_decode(segment, !conn->rx.first_seen && !atomic_load(&conn->fpdu_sent),
+                           &terminate);
+    status = conn_status_from_terminate(terminate.error);
+    log_info("connection: the peer terminated: %s", iwarp_error_text(terminate.error));
+    run->stop = true;
+    run_flush(conn, run);
+    /* When it names one of our Reads, that one gets the status; else the oldest request does. */
+    for (unsigned i = done; terminate.has_read && i != atomic_load(&conn->reads_opened); i++) {
+        struct conn_read *read = &conn->reads[i & conn->read_mask];
+
+        if (read->wr && read->request.sink_stag == terminate.read.sink_stag) {
+            conn_queue_finish(conn->initiator, read->wr, status,
+                              reason_make(REASON_TERMINATE_RECEIVED, terminate.error, 0));
+            status = STATUS_CANCELLED;
+            break;
+        }
+    }
+    os_mutex_lock(&conn->lock);
+    conn->first_status = status;
+    conn_end_locked(conn, HOW_DRAIN, reason_make(REASON_TERMINATE_RECEIVED, terminate.error, 0),
+                    STATUS_CONNECTION_ABORTED);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+/* ---- segments ------------------------------------------------------------------------------- */
+
+static bool first_fpdu(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    conn->rx.first_seen = true;
+    if (conn->active)
+        return false;
+    atomic_store(&conn->tx_hold, false);
+    run->kick = true;
+    startup_established(conn);
+    if (conn->agreed.rtr != IWARP_RTR_SEND)
+        return false;
+    if (segment->opcode == IWARP_OP_EMPTY)
+        return true;
+    if (segment->opcode == IWARP_OP_SEND && segment->last && segment->payload_len == 0 &&
+        iwarp_track_send_check(&conn->rx.track, segment, true, 0) == IWARP_NO_ERROR) {
+        uint32_t length;
+
+        /* The agreed ready-to-receive Send: uses up its MSN, no receive, no completion. */
+        iwarp_track_send_advance(&conn->rx.track, segment, &length);
+        return true;
+    }
+    return false;
+}
+
+static void segment_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    if (!conn->rx.first_seen && segment->opcode != IWARP_OP_TERMINATE &&
+        first_fpdu(conn, run, segment))
+        return;
+    switch (segment->opcode) {
+    case IWARP_OP_WRITE:
+        if (segment->payload_len) {
+            enum access_result result = place_remote(conn, segment->stag, segment->to,
+                                                     segment->payload, segment->payload_len);
+
+            if (result != ACCESS_OK)
+                fail(conn, run, conn_error_from_write(result), segment);
+        }
+        break;
+    case IWARP_OP_READ_REQUEST:
+        request_in(conn, run, segment);
+        break;
+    case IWARP_OP_READ_RESPONSE:
+        response_in(conn, run, segment);
+        break;
+    case IWARP_OP_TERMINATE:
+        terminate_in(conn, run, segment);
+        break;
+    default:
+        send_in(conn, run, segment);
+        break;
+    }
+}
+
+/* Whole FPDUs of [octets, octets + length); how many octets were used. */
+static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *octets, size_t length)
+{
+    size_t at = 0;
+    uint64_t frames = 0;
+
+    while (at < length && !run->stop &&
+           !(atomic_load_explicit(&conn->rx.dir.word, memory_order_relaxed) & DIR_END)) {
+        struct iwarp_fpdu fpdu;
+        struct iwarp_segment segment;
+        unsigned flags = 0;
+        enum iwarp_verdict verdict =
+            iwarp_fpdu_parse(octets + at, length - at, conn->crc, &fpdu);
+
+        if (verdict == IWARP_MORE)
+            break;
+        if (verdict != IWARP_OK) {
+            fail(conn, run, fpdu.error, NULL);
+            break;
+        }
+        if (!conn->rx.first_seen && !conn->active && conn->agreed.rtr == IWARP_RTR_SEND)
+            flags |= IWARP_DECODE_EMPTY;
+        verdict = iwarp_rdmap_decode(fpdu.ulpdu, fpdu.ulpdu_len, flags, &segment);
+        if (verdict == IWARP_OK) {
+            segment_in(conn, run, &segment);
+        } else if (verdict == IWARP_TERMINATE) {
+            fail(conn, run, segment.error, &segment);
+        } else {
+            run->stop = true;
+            run_flush(conn, run);
+            conn_end(conn, HOW_FIN, R(VIOLATION, SEQUENCE), STATUS_CONNECTION_ABORTED);
+        }
+        at += fpdu.size;
+        frames++;
+    }
+    atomic_fetch_add_explicit(&conn->counters->in_frames, frames, memory_order_relaxed);
+    return at;
+}
+
+/* ---- between two calls ---------------------------------------------------------------------- */
+
+static void partial_drop(struct conn *conn)
+{
+    atomic_fetch_sub(&partial_total, conn->rx.partial_room);
+    free(conn->rx.partial);
+    conn->rx.partial = NULL;
+    conn->rx.partial_length = conn->rx.partial_room = 0;
+}
+
+/* Moves what an earlier call left behind to the front of the staging area. */
+static size_t partial_load(struct conn *conn, uint8_t *staging)
+{
+    size_t length = conn->rx.partial_length;
+
+    if (length) {
+        memcpy(staging, conn->rx.partial, length);
+        partial_drop(conn);
+    }
+    return length;
+}
+
+static void partial_keep(struct conn *conn, const uint8_t *octets, size_t length)
+{
+    struct conn_rx *rx = &conn->rx;
+
+    if (length == 0)
+        return;
+    rx->partial = atomic_fetch_add(&partial_total, length) + length <= RX_PARTIAL_CAP
+                      ? malloc(length)
+                      : NULL;
+    rx->partial_room = (uint32_t)length;
+    if (!rx->partial) {
+        partial_drop(conn);
+        conn_end(conn, HOW_RST, R(LOCAL_FAULT, STAGING_CAP), STATUS_INSUFFICIENT_RESOURCES);
+        return;
+    }
+    memcpy(rx->partial, octets, length);
+    rx->partial_length = (uint32_t)length;
+}
+
+/* ---- the ends that TCP reports -------------------------------------------------------------- */
+
+static void fin_in(struct conn *conn, size_t left)
+{
+    enum conn_state state = atomic_load(&conn->state);
+
+    conn->rx.fin = true;
+    if (left || conn->rx.track.in_message || (conn->rx.read_active && conn->rx.read.begun)) {
+        conn_end(conn, HOW_RST,
+                 reason_make(REASON_VIOLATION, IWARP_ERR_MPA_LOST,
+                             left ? REASON_CAUSE_FIN_IN_FPDU : REASON_CAUSE_FIN_IN_MESSAGE),
+                 STATUS_CONNECTION_ABORTED);
+        return;
+    }
+    if (state == CONN_COMPLETING || state == CONN_WAIT_FIRST) {
+        conn_end(conn, HOW_FIN, R(PEER_FIN, FIN_IN_STARTUP),
+                 state == CONN_WAIT_FIRST ? STATUS_CONNECTION_REFUSED
+                                          : STATUS_CONNECTION_ABORTED);
+        return;
+    }
+    os_mutex_lock(&conn->lock);
+    atomic_store(&conn->fin_received, true);
+    conn_raise_disconnected(conn, R(PEER_FIN, NOTHING));
+    if (atomic_load(&conn->fin_sent))
+        conn_end_locked(conn, HOW_FIN, R(PEER_FIN, NOTHING), STATUS_SUCCESS);
+    os_mutex_unlock(&conn->lock);
+    reads_fail(conn);
+    conn_end_kick(conn);
+}
+
+static void lost(struct conn *conn, int error)
+{
+    os_mutex_lock(&conn->lock);
+    if (error == -ETIMEDOUT)
+        conn->first_status = STATUS_IO_TIMEOUT;
+    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
+                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+/* What waited for an invalidation goes on. False: it still waits. */
+static bool waiting_over(struct conn *conn, struct rx_run *run)
+{
+    struct conn_rx *rx = &conn->rx;
+
+    if (!rx->waiting)
+        return true;
+    if (!atomic_exchange(&conn->invalidated, false))
+        return false;
+    rx->waiting = false;
+    if (rx->waiting_read) {
+        conn_queue_finish(conn->initiator, rx->waiting_read, STATUS_SUCCESS, 0);
+        rx->waiting_read = NULL;
+        atomic_fetch_add(&conn->reads_done, 1);
+        run->retire = run->kick = true;
+    } else {
+        receive_complete(conn, run, rx->waiting_opcode, rx->waiting_length, rx->waiting_token);
+    }
+    return true;
+}
+
+/* NdkFlush: receives that no message has reached. One that is half filled cannot be taken back
+ * without losing the stream, so that ends the connection. */
+void rx_flush(struct conn *conn)
+{
+    struct conn_wr *wr;
+
+    if (conn->rx.current) {
+        conn_end(conn, HOW_RST, R(LOCAL_CLOSE, FLUSHED), STATUS_CANCELLED);
+        return;
+    }
+    while ((wr = conn_queue_peek(conn->receive)) != NULL) {
+        struct conn_completion c = {
+            .context = wr->context, .status = STATUS_CANCELLED, .op = CONN_OP_RECEIVE};
+
+        conn_queue_advance(conn->receive);
+        conn_queue_release_head(conn->receive);
+        conn->ops->complete_receives(conn->qp, &c, 1);
+    }
+}
+
+bool rx_work(struct conn *conn)
+{
+    struct rx_run run;
+    uint8_t *staging = engine_staging();
+    size_t have, used;
+    bool more = false;
+
+    run.count = 0;
+    run.retire = run.kick = run.stop = false;
+    if (conn->rx.fin) {
+        reads_fail(conn);
+        return false;
+    }
+    if (!waiting_over(conn, &run))
+        return false;
+    have = partial_load(conn, staging);
+    if (have) {
+        used = rx_parse(conn, &run, staging, have);
+        have -= used;
+        memmove(staging, staging + used, have);
+    }
+    for (int i = 0; !run.stop; i++) {
+        size_t room = ENGINE_STAGING - have;
+        ssize_t n;
+
+        if (i == RX_HELPINGS) {
+            more = true;
+            break;
+        }
+        n = os_tcp_recv(conn->fd, staging + have, room);
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0) {
+            run_end(conn, &run);
+            if (n == 0)
+                fin_in(conn, have);
+            else
+                lost(conn, (int)n);
+            return false;
+        }
+        atomic_fetch_add_explicit(&conn->counters->in_octets, (unsigned long long)n,
+                                  memory_order_relaxed);
+        have += (size_t)n;
+        used = rx_parse(conn, &run, staging, have);
+        have -= used;
+        if (have)
+            memmove(staging, staging + used, have);
+        if ((size_t)n < room && !atomic_load(&conn->hangup))
+            break; /* drained; what comes later is a new edge */
+    }
+    if (!run.stop || conn->rx.waiting)
+        partial_keep(conn, staging, have);
+    run_end(conn, &run);
+    return more;
+}
+
+void rx_end(struct conn *conn)
+{
+    partial_drop(conn);
+}

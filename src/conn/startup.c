@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: MIT
+/*
+ * From a socket to an FPDU stream: TCP connect or accept, MPA Request and Reply, the consumer's
+ * decision, the ready-to-receive message.
+ *
+ *   active   CONNECTING - WAIT_REPLY - DECIDE - COMPLETING - OPEN
+ *   passive  WAIT_REQUEST - UNDECIDED - (MOVING) - WAIT_FIRST - OPEN
+ *
+ * The receive owner reads exactly the startup frame and nothing behind it: the socket is not read
+ * past the Reply until the consumer completes. The consumer's calls (accept, reject, complete) come
+ * on any thread and change the state under the lock; what they want sent stands in conn->out, which
+ * the transmit owner sends before anything else.
+ */
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+static uint32_t clamp(uint32_t value, uint32_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+static void configure(struct conn *conn, const struct conn_binding *binding)
+{
+    const struct options *o = conn->options;
+
+    conn->config = (struct iwarp_mpa_config){
+        .revision = (uint8_t)o->mpa_revision,
+        .crc = o->crc != 0,
+        .peer_to_peer = o->p2p != 0,
+        .ird = (uint16_t)clamp(binding ? binding->inbound_reads : 0, o->max_inbound_reads),
+        .ord = (uint16_t)clamp(binding ? binding->outbound_reads : 0, o->max_outbound_reads),
+    };
+}
+
+static void bind_queues(struct conn *conn, const struct conn_binding *binding)
+{
+    conn->qp = binding->qp;
+    conn->initiator = binding->initiator;
+    conn->receive = binding->receive;
+}
+
+static bool keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data_length)
+{
+    if (data_length) {
+        *to = malloc(data_length);
+        if (!*to)
+            return false;
+        memcpy(*to, data, data_length);
+    }
+    *length = data_length;
+    return true;
+}
+
+/* Fixes segment size and socket options once the peer is there. */
+static void socket_ready(struct conn *conn)
+{
+    os_tcp_set_user_timeout_ms(conn->fd, conn->options->user_timeout_ms);
+    if (conn->options->keepalive_s)
+        os_tcp_set_keepalive_s(conn->fd, conn->options->keepalive_s);
+    conn->tx.mulpdu = 0; /* read with the first FPDU */
+}
+
+static bool parser_new(struct conn *conn, enum iwarp_mpa_kind kind)
+{
+    conn->parser = malloc(sizeof *conn->parser);
+    if (conn->parser)
+        iwarp_mpa_parser_init(conn->parser, kind, conn->config.revision);
+    return conn->parser != NULL;
+}
+
+bool startup_rings(struct conn *conn, uint32_t read_limit, uint32_t answer_limit)
+{
+    uint32_t reads = 1, answers = 1;
+
+    /* Powers of two, so that the counters may wrap; one more than the limit, since the
+     * ready-to-receive Read has a slot even when no Read is allowed. */
+    while (reads < read_limit + 1)
+        reads *= 2;
+    while (answers < answer_limit)
+        answers *= 2;
+    conn->read_limit = read_limit;
+    conn->read_mask = reads - 1;
+    conn->answer_limit = answer_limit;
+    conn->answer_mask = answers - 1;
+    conn->reads = calloc(reads, sizeof *conn->reads);
+    conn->answers = calloc(answers, sizeof *conn->answers);
+    return conn->reads && conn->answers;
+}
+
+/* Lock held. The stream is up. */
+static void established_locked(struct conn *conn)
+{
+    if (conn->established)
+        return;
+    conn->established = true;
+    if (atomic_load(&conn->state) != CONN_ENDING)
+        atomic_store(&conn->state, CONN_OPEN);
+    conn_timer_stop(conn);
+    conn->ops->established(conn->up, STATUS_SUCCESS);
+    if (atomic_load(&conn->fin_wanted))
+        conn_timer_arm(conn, TIMER_DISCONNECT, conn->options->disconnect_ms);
+}
+
+void startup_established(struct conn *conn)
+{
+    os_mutex_lock(&conn->lock);
+    /* Without a ready-to-receive message the accept ends with the Reply, but the stream is open for
+     * us only after the peer's first FPDU. */
+    established_locked(conn);
+    os_mutex_unlock(&conn->lock);
+}
+
+/* ---- active --------------------------------------------------------------------------------- */
+
+/* Nothing was started: the connection is as new. */
+static void connect_undo(struct conn *conn)
+{
+    free(conn->own_private);
+    conn->own_private = NULL;
+    conn->own_private_length = 0;
+    free(conn->parser);
+    conn->parser = NULL;
+    conn->qp = NULL;
+    conn->initiator = conn->receive = NULL;
+}
+
+NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
+                      const struct conn_binding *binding)
+{
+    int err;
+
+    configure(conn, binding);
+    conn->active = true;
+    bind_queues(conn, binding);
+    if (!keep(&conn->own_private, &conn->own_private_length, binding->private_data,
+              binding->private_length) ||
+        !parser_new(conn, IWARP_MPA_REPLY)) {
+        connect_undo(conn);
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
+    conn->fd = os_tcp_socket((enum os_family)peer->family);
+    if (conn->fd < 0) {
+        err = conn->fd;
+        goto failed;
+    }
+    os_tcp_set_buffers(conn->fd, (int)conn->options->tcp_buffer, (int)conn->options->tcp_buffer);
+    err = os_tcp_bind(conn->fd, local);
+    if (err == 0)
+        err = os_tcp_connect(conn->fd, peer);
+    if (err != 0 && err != -EINPROGRESS)
+        goto failed;
+    os_mutex_lock(&conn->lock);
+    conn->peer = *peer;
+    conn->local = *local;
+    os_tcp_local(conn->fd, &conn->local);
+    conn->started = true;
+    atomic_store(&conn->state, CONN_CONNECTING);
+    err = conn_watch(conn, binding->home);
+    if (err) {
+        conn->started = false;
+        atomic_store(&conn->state, CONN_NEW);
+    } else {
+        conn_timer_arm(conn, TIMER_CONNECT, conn->options->connect_ms);
+    }
+    os_mutex_unlock(&conn->lock);
+    if (!err)
+        return STATUS_SUCCESS;
+failed:
+    if (conn->fd >= 0)
+        os_tcp_close(conn->fd);
+    conn->fd = -1;
+    connect_undo(conn);
+    return conn_status_from_connect(err);
+}
+
+/* The attempt is over; status goes to NdkConnect. */
+static void connect_failed(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status)
+{
+    conn_end(conn, how, reason, status);
+}
+
+/* TCP is up: the Request goes out. */
+static bool send_request(struct conn *conn)
+{
+    uint8_t octets[IWARP_MPA_FRAME_MAX];
+    size_t length;
+
+    socket_ready(conn);
+    iwarp_mpa_make_request(&conn->config, &conn->request);
+    conn->request.private_data = conn->own_private;
+    conn->request.private_len = (uint16_t)conn->own_private_length;
+    length = iwarp_mpa_put(octets, &conn->request);
+    conn->request.private_data = NULL;
+    if (length == 0 || !conn_set_out(conn, octets, (uint32_t)length, OUT_PLAIN)) {
+        connect_failed(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
+                       STATUS_INSUFFICIENT_RESOURCES);
+        return false;
+    }
+    os_mutex_lock(&conn->lock);
+    conn->request_sent_us = os_now_us();
+    if (atomic_load(&conn->state) == CONN_CONNECTING)
+        atomic_store(&conn->state, CONN_WAIT_REPLY);
+    os_mutex_unlock(&conn->lock);
+    conn_kick(&conn->tx.dir, 0);
+    return true;
+}
+
+static bool connecting(struct conn *conn)
+{
+    int err;
+
+    if (!atomic_load(&conn->writable))
+        return false;
+    err = os_tcp_connect_result(conn->fd);
+    if (err) {
+        connect_failed(conn, HOW_RST, conn_reason_socket(err), conn_status_from_connect(err));
+        return false;
+    }
+    os_tcp_local(conn->fd, &conn->local);
+    return send_request(conn);
+}
+
+/* A whole Reply is in. */
+static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
+{
+    struct iwarp_mpa_agreed agreed;
+    enum iwarp_mpa_fault fault = IWARP_MPA_FAULT_NONE;
+    iwarp_error error = IWARP_NO_ERROR;
+    enum iwarp_verdict verdict;
+
+    memset(&agreed, 0, sizeof agreed);
+    verdict = iwarp_mpa_judge(&conn->request, &conn->config, reply, &agreed, &error, &fault);
+    os_mutex_lock(&conn->lock);
+    if (!keep(&conn->private_data, &conn->private_length, reply->private_data,
+              reply->private_len) ||
+        (verdict == IWARP_OK && !startup_rings(conn, agreed.ord, agreed.ird))) {
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
+                        STATUS_INSUFFICIENT_RESOURCES);
+        os_mutex_unlock(&conn->lock);
+        conn_end_kick(conn);
+        return;
+    }
+    conn->agreed = agreed;
+    conn->crc = agreed.crc;
+    if (verdict == IWARP_OK && atomic_load(&conn->state) == CONN_WAIT_REPLY) {
+        conn_timer_stop(conn);
+        atomic_store(&conn->state, CONN_DECIDE);
+        conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
+        conn->ops->connected(conn->up, STATUS_SUCCESS);
+        os_mutex_unlock(&conn->lock);
+        return;
+    }
+    os_mutex_unlock(&conn->lock);
+    if (verdict == IWARP_REFUSE)
+        conn_end(conn, HOW_DRAIN, R(REFUSED, REPLY_REJECTED), STATUS_CONNECTION_REFUSED);
+    else if (verdict == IWARP_TERMINATE)
+        conn_end_terminate(conn, error, NULL, 0);
+    else
+        conn_end(conn, HOW_RST, R(VIOLATION, BAD_STARTUP_FRAME), STATUS_CONNECTION_REFUSED);
+}
+
+/* ---- passive -------------------------------------------------------------------------------- */
+
+bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
+                   struct engine_shard *home)
+{
+    int err;
+
+    configure(conn, NULL);
+    conn->fd = fd;
+    if (!parser_new(conn, IWARP_MPA_REQUEST)) {
+        os_tcp_close(fd);
+        conn->fd = -1;
+        return false;
+    }
+    socket_ready(conn);
+    os_mutex_lock(&conn->lock);
+    conn->peer = *peer;
+    os_tcp_local(fd, &conn->local);
+    conn->started = true;
+    atomic_store(&conn->tx_hold, true);
+    atomic_store(&conn->state, CONN_WAIT_REQUEST);
+    err = conn_watch(conn, home);
+    if (err == 0)
+        conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
+    else
+        conn->started = false;
+    os_mutex_unlock(&conn->lock);
+    if (err) {
+        os_tcp_close(fd);
+        conn->fd = -1;
+        return false;
+    }
+    return true;
+}
+
+static void request_in(struct conn *conn, const struct iwarp_mpa_frame *request)
+{
+    /* The Initiator has no Reply yet: nothing may follow its Request. */
+    if (os_tcp_peek(conn->fd) > 0) {
+        conn_end(conn, HOW_RST, R(VIOLATION, REPLY_TRAILING), STATUS_CONNECTION_ABORTED);
+        return;
+    }
+    os_mutex_lock(&conn->lock);
+    conn->request = *request;
+    conn->request.private_data = NULL;
+    if (!keep(&conn->private_data, &conn->private_length, request->private_data,
+              request->private_len)) {
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
+                        STATUS_INSUFFICIENT_RESOURCES);
+    } else if (request->markers) {
+        struct iwarp_mpa_frame reply;
+        uint8_t octets[IWARP_MPA_FRAME_MAX];
+
+        iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
+        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
+        conn->tail = malloc(conn->tail_length);
+        if (conn->tail)
+            memcpy(conn->tail, octets, conn->tail_length);
+        else
+            conn->tail_length = 0;
+        conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS),
+                        STATUS_CONNECTION_ABORTED);
+    } else if (atomic_load(&conn->state) == CONN_WAIT_REQUEST) {
+        conn_timer_stop(conn);
+        atomic_store(&conn->state, CONN_UNDECIDED);
+        /* What the peer asked for, in our view, until the accept negotiates it. */
+        conn->agreed.ird = (uint16_t)clamp(request->enhanced ? request->ord : 0,
+                                           conn->options->max_inbound_reads);
+        conn->agreed.ord = (uint16_t)clamp(request->enhanced ? request->ird : 0,
+                                           conn->options->max_outbound_reads);
+        conn->ops->requested(conn->up);
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+/* Lock held: the accepted connection is on its shard; the Reply may go. */
+void startup_moved(struct conn *conn)
+{
+    atomic_store(&conn->state, CONN_WAIT_FIRST);
+    if (conn->agreed.rtr != IWARP_RTR_NONE)
+        conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
+}
+
+NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
+{
+    struct iwarp_mpa_frame reply;
+    uint8_t octets[IWARP_MPA_FRAME_MAX];
+    enum iwarp_mpa_fault fault;
+    uint32_t length;
+    bool here;
+
+    os_mutex_lock(&conn->lock);
+    if (atomic_load(&conn->state) != CONN_UNDECIDED) {
+        NTSTATUS status = conn->how != HOW_NONE && !conn->closed && !conn->established &&
+                                  !conn->active && conn->started
+                              ? STATUS_CONNECTION_ABORTED
+                              : STATUS_CONNECTION_INVALID;
+
+        os_mutex_unlock(&conn->lock);
+        return status;
+    }
+    configure(conn, binding);
+    if (iwarp_mpa_answer(&conn->request, &conn->config, &reply, &conn->agreed, &fault) !=
+        IWARP_OK) {
+        os_mutex_unlock(&conn->lock);
+        return STATUS_CONNECTION_ABORTED;
+    }
+    reply.private_data = binding->private_data;
+    reply.private_len = (uint16_t)binding->private_length;
+    length = (uint32_t)iwarp_mpa_put(octets, &reply);
+    if (!startup_rings(conn, conn->agreed.ord,
+                       conn->agreed.ird_slots > conn->agreed.ird ? conn->agreed.ird_slots
+                                                                 : conn->agreed.ird) ||
+        length == 0 ||
+        !conn_set_out(conn, octets, length,
+                      conn->agreed.rtr == IWARP_RTR_NONE ? OUT_ESTABLISHES : OUT_PLAIN)) {
+        free(conn->reads);
+        free(conn->answers);
+        conn->reads = NULL;
+        conn->answers = NULL;
+        os_mutex_unlock(&conn->lock);
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
+    conn->crc = conn->agreed.crc;
+    bind_queues(conn, binding);
+    conn->bound = true;
+    conn->move_to = binding->home;
+    atomic_store(&conn->state, CONN_MOVING);
+    here = atomic_load(&conn->home) == binding->home;
+    if (here)
+        startup_moved(conn);
+    os_mutex_unlock(&conn->lock);
+    conn_ref(conn);
+    if (!here && engine_self() != atomic_load(&conn->home)) {
+        engine_run(atomic_load(&conn->home), &conn->move);
+        return STATUS_SUCCESS;
+    }
+    if (!here) {
+        conn_move_now(conn);
+    } else {
+        conn_kick(&conn->tx.dir, 0);
+        conn_kick(&conn->rx.dir, 0);
+    }
+    conn_unref(conn);
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+
+    os_mutex_lock(&conn->lock);
+    switch (atomic_load(&conn->state)) {
+    case CONN_UNDECIDED: {
+        struct iwarp_mpa_frame reply;
+        uint8_t octets[IWARP_MPA_FRAME_MAX];
+
+        iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
+        reply.private_data = data;
+        reply.private_len = (uint16_t)length;
+        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
+        conn->tail = malloc(conn->tail_length);
+        if (!conn->tail) {
+            conn->tail_length = 0;
+            status = STATUS_INSUFFICIENT_RESOURCES;
+            break;
+        }
+        memcpy(conn->tail, octets, conn->tail_length);
+        conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
+        break;
+    }
+    case CONN_DECIDE:
+        /* There is no frame for it: FIN before any FPDU. */
+        conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
+        break;
+    default:
+        status = conn->how != HOW_NONE && !conn->closed && !conn->established && conn->started
+                     ? STATUS_CONNECTION_ABORTED
+                     : STATUS_CONNECTION_INVALID;
+        break;
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+    return status;
+}
+
+/* ---- the receive owner ---------------------------------------------------------------------- */
+
+/* The peer's frame, octet for octet and not one further. */
+static bool read_frame(struct conn *conn, NTSTATUS lost)
+{
+    for (;;) {
+        uint8_t octets[IWARP_MPA_FRAME_MAX];
+        size_t want = iwarp_mpa_parser_want(conn->parser), consumed;
+        struct iwarp_mpa_frame frame;
+        ssize_t n = os_tcp_recv(conn->fd, octets, want);
+        enum iwarp_verdict verdict;
+
+        if (n == -EAGAIN)
+            return false;
+        if (n <= 0) {
+            conn_end(conn, HOW_RST, n ? conn_reason_socket((int)n) : R(PEER_FIN, FIN_IN_STARTUP), lost);
+            return false;
+        }
+        verdict = iwarp_mpa_parse(conn->parser, octets, (size_t)n, &consumed, &frame);
+        if (verdict == IWARP_MORE)
+            continue;
+        if (verdict != IWARP_OK) {
+            log_info("connection: MPA startup: %s", iwarp_mpa_fault_text(conn->parser->fault));
+            conn_end(conn, HOW_FIN, R(VIOLATION, BAD_STARTUP_FRAME), lost);
+            return false;
+        }
+        if (atomic_load(&conn->state) == CONN_WAIT_REPLY)
+            judge_reply(conn, &frame);
+        else
+            request_in(conn, &frame);
+        return true;
+    }
+}
+
+/* While the consumer decides: has the peer gone? Nothing is read. */
+static void watch_decision(struct conn *conn, bool passive)
+{
+    int n = os_tcp_peek(conn->fd);
+
+    if (n == -EAGAIN)
+        return;
+    if (n > 0 && !passive)
+        return; /* a peer that speaks first: read once the consumer completes */
+    if (n > 0)
+        conn_end(conn, HOW_RST, R(VIOLATION, REPLY_TRAILING), STATUS_CONNECTION_ABORTED);
+    else
+        conn_end(conn, HOW_RST, n ? conn_reason_socket(n) : R(PEER_FIN, FIN_IN_STARTUP),
+                 STATUS_CONNECTION_ABORTED);
+}
+
+bool startup_receive(struct conn *conn)
+{
+    switch (atomic_load(&conn->state)) {
+    case CONN_CONNECTING:
+        return connecting(conn);
+    case CONN_WAIT_REPLY:
+        return read_frame(conn, STATUS_CONNECTION_REFUSED);
+    case CONN_WAIT_REQUEST:
+        return read_frame(conn, STATUS_CONNECTION_ABORTED);
+    case CONN_DECIDE:
+        watch_decision(conn, false);
+        return false;
+    case CONN_UNDECIDED:
+        watch_decision(conn, true);
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* ---- completing ----------------------------------------------------------------------------- */
+
+/* Lock held: the status CompleteConnect gets in any state but DECIDE. */
+static NTSTATUS complete_refusal(const struct conn *conn)
+{
+    if (!conn->active || conn->established || conn->closed || conn->how == HOW_NONE)
+        return STATUS_CONNECTION_INVALID;
+    if (reason_source(conn->reason) == REASON_TIMEOUT)
+        return STATUS_IO_TIMEOUT;
+    if (conn->end_status == STATUS_CONNECTION_ABORTED)
+        return STATUS_CONNECTION_ABORTED;
+    return STATUS_CONNECTION_INVALID;
+}
+
+NTSTATUS conn_complete(struct conn *conn, bool *done)
+{
+    uint8_t octets[IWARP_FPDU_RTR_READ_LEN];
+    uint32_t length = 0;
+    int then = OUT_PLAIN;
+
+    *done = false;
+    os_mutex_lock(&conn->lock);
+    if (atomic_load(&conn->state) != CONN_DECIDE) {
+        NTSTATUS status = complete_refusal(conn);
+
+        os_mutex_unlock(&conn->lock);
+        return status;
+    }
+    conn_timer_stop(conn);
+    if (conn->agreed.rtr == IWARP_RTR_READ) {
+        struct conn_read *read = &conn->reads[0];
+
+        memset(read, 0, sizeof *read);
+        read->request.sink_stag = 0x80000001u;
+        read->request.source_stag = 1;
+        length = (uint32_t)iwarp_rdmap_put_rtr_read(octets, read->request.sink_stag,
+                                                    read->request.source_stag, conn->crc);
+        iwarp_track_tx_take(&conn->tx.track, IWARP_QN_READ_REQUEST);
+        atomic_store(&conn->reads_opened, 1);
+    } else if (conn->agreed.rtr == IWARP_RTR_WRITE) {
+        length = (uint32_t)iwarp_rdmap_put_rtr_write(octets, 1, conn->crc);
+        then = OUT_ESTABLISHES;
+    }
+    atomic_store(&conn->fpdu_sent, length != 0);
+    conn->bound = true;
+    if (length && !conn_set_out(conn, octets, length, then)) {
+        atomic_store(&conn->reads_opened, 0);
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
+                        STATUS_INSUFFICIENT_RESOURCES);
+        os_mutex_unlock(&conn->lock);
+        conn_end_kick(conn);
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
+    if (length == 0) {
+        *done = true;
+        conn->established = true;
+        atomic_store(&conn->state, CONN_OPEN);
+    } else {
+        atomic_store(&conn->state, CONN_COMPLETING);
+        conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_kick(&conn->tx.dir, 0);
+    conn_kick(&conn->rx.dir, 0);
+    return STATUS_SUCCESS;
+}
+
+/* Lock held: a startup timer ran out. */
+void startup_deadline(struct conn *conn)
+{
+    switch (conn->timer_kind) {
+    case TIMER_CONNECT:
+        conn->timer_kind = TIMER_NONE;
+        conn_end_locked(conn, HOW_RST, R(TIMEOUT, CONNECT_TIMER), STATUS_IO_TIMEOUT);
+        break;
+    case TIMER_REQUEST:
+        conn->timer_kind = TIMER_NONE;
+        conn_end_locked(conn, HOW_RST, R(TIMEOUT, REQUEST_TIMER),
+                        STATUS_CONNECTION_ABORTED);
+        break;
+    case TIMER_ESTABLISH:
+        conn->timer_kind = TIMER_NONE;
+        conn_end_locked(conn, HOW_RST, R(TIMEOUT, ESTABLISH_TIMER), STATUS_IO_TIMEOUT);
+        break;
+    default:
+        break;
+    }
+}

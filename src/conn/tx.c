@@ -1,0 +1,863 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The transmit owner: gathers FPDUs of several requests and answers into one system call.
+ *
+ * A batch is built on the stack: headers, trailers and small payload in an arena, large payload by
+ * reference into the consumer's memory, which is held (it cannot be invalidated) until TCP took the
+ * octets. What TCP does not take stays encoded: the batch moves to the heap and goes on from there
+ * when the socket takes octets again; nothing is encoded or checksummed twice.
+ *
+ * Order: requests in posting order; answers (Read Responses) in the order of their requests; the two
+ * alternate by message and never mix within one. A request is complete (`local`) once TCP took its
+ * last octet. With CRC on, answers are sent from a snapshot, since their source may change between
+ * checksum and transmission; without, what of an answer TCP did not take is copied before the call
+ * returns, so that no peer can hold a region of ours by not reading.
+ */
+#include <ntstatus.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+#define BATCH_ARENA    16384u
+#define BATCH_IOV        512
+#define BATCH_MARKS      200
+#define BATCH_HOLDS      300
+#define BATCH_COPIES     128
+#define BATCH_FRAMES     512
+#define BATCH_OCTETS     (1024u * 1024u) /* gathered for one system call */
+#define BATCH_OCTETS_CRC (256u * 1024u)  /* the same while checksummed: stays in the cache */
+#define COPY_MAX         512u            /* payload up to this goes into the arena */
+#define TX_HELPINGS      8
+#define MULPDU_READ_US   10000u
+#define PIECES_MAX       20 /* host pieces of one element within one FPDU: 64 KiB of pages */
+/* The most one FPDU can need: 64 elements, each cut at page boundaries. */
+#define FPDU_PIECES_MAX  150
+#define FPDU_HOLDS_MAX   64
+
+/* A message whose last octet is in this batch. */
+struct batch_mark {
+    size_t end;         /* octets of the batch that TCP must have taken */
+    struct conn_wr *wr; /* NULL: an answer */
+    bool complete;      /* false: a Read Request, which completes with its Response */
+};
+
+struct conn_batch {
+    size_t octets, sent;
+    int iov_count, iov_first;
+    uint32_t arena_used;
+    unsigned mark_count, mark_first;
+    unsigned hold_count;
+    unsigned copy_count;
+    unsigned frame_count;
+    struct os_iov iov[BATCH_IOV];
+    bool answer[BATCH_IOV]; /* this piece is an answer's source, held by reference */
+    struct batch_mark marks[BATCH_MARKS];
+    struct access holds[BATCH_HOLDS];
+    bool hold_answer[BATCH_HOLDS];
+    void *copies[BATCH_COPIES];
+    size_t ends[BATCH_FRAMES]; /* where each FPDU ends in the batch's stream */
+    uint8_t arena[BATCH_ARENA];
+};
+
+static void batch_init(struct conn_batch *b)
+{
+    b->octets = b->sent = 0;
+    b->iov_count = b->iov_first = 0;
+    b->arena_used = 0;
+    b->mark_count = b->mark_first = 0;
+    b->hold_count = 0;
+    b->copy_count = 0;
+    b->frame_count = 0;
+}
+
+static void batch_release(struct conn_batch *b, struct conn *conn)
+{
+    for (unsigned i = 0; i < b->hold_count; i++)
+        conn->ops->unmap(conn->qp, &b->holds[i]);
+    b->hold_count = 0;
+    for (unsigned i = 0; i < b->copy_count; i++)
+        free(b->copies[i]);
+    b->copy_count = 0;
+}
+
+void tx_batch_free(struct conn_batch *batch, struct conn *conn)
+{
+    batch_release(batch, conn);
+    free(batch);
+}
+
+/* Room for one more FPDU of any kind? */
+static bool batch_full(const struct conn_batch *b, size_t limit)
+{
+    return b->octets >= limit || b->arena_used + 64 + COPY_MAX > BATCH_ARENA ||
+           b->iov_count + FPDU_PIECES_MAX > BATCH_IOV || b->mark_count == BATCH_MARKS ||
+           b->hold_count + FPDU_HOLDS_MAX > BATCH_HOLDS || b->copy_count + 2 > BATCH_COPIES ||
+           b->frame_count == BATCH_FRAMES;
+}
+
+static void iov_add(struct conn_batch *b, void *base, size_t len, bool answer)
+{
+    struct os_iov *last = b->iov_count ? &b->iov[b->iov_count - 1] : NULL;
+
+    if (last && (uint8_t *)last->base + last->len == (uint8_t *)base &&
+        b->answer[b->iov_count - 1] == answer && last->base >= (void *)b->arena &&
+        (uint8_t *)base < b->arena + BATCH_ARENA) {
+        last->len += len;
+    } else {
+        b->iov[b->iov_count].base = base;
+        b->iov[b->iov_count].len = len;
+        b->answer[b->iov_count++] = answer;
+    }
+    b->octets += len;
+}
+
+/* Takes `len` arena octets as part of the stream. */
+static uint8_t *arena_take(struct conn_batch *b, size_t len)
+{
+    uint8_t *at = b->arena + b->arena_used;
+
+    b->arena_used += (uint32_t)len;
+    iov_add(b, at, len, false);
+    return at;
+}
+
+/* ---- payload -------------------------------------------------------------------------------- */
+
+/* The CRC over what an FPDU consists of so far. */
+struct frame {
+    uint32_t crc;
+    bool with_crc;
+};
+
+static void frame_add(struct frame *f, const void *data, size_t len)
+{
+    if (f->with_crc)
+        f->crc = iwarp_crc32c(f->crc, data, len);
+}
+
+/* Appends length octets at address of the region token names. */
+static enum access_result payload_add(struct conn *conn, struct conn_batch *b, struct frame *f,
+                                      uint32_t token, uint64_t address, uint32_t length,
+                                      uint32_t need, bool answer)
+{
+    struct os_iov pieces[PIECES_MAX];
+    struct access hold;
+    int count = PIECES_MAX;
+    enum access_result result;
+    uint8_t *copy = NULL;
+
+    if (length == 0)
+        return ACCESS_OK;
+    result = conn->ops->map(conn->qp, token, address, length, need, &hold, pieces, &count);
+    if (result != ACCESS_OK)
+        return result;
+    if (length <= COPY_MAX && b->arena_used + length + 16 <= BATCH_ARENA) {
+        copy = arena_take(b, length);
+    } else if (answer && conn->crc) {
+        copy = malloc(length);
+        if (!copy) {
+            conn->ops->unmap(conn->qp, &hold);
+            return ACCESS_INVALID_TOKEN;
+        }
+        b->copies[b->copy_count++] = copy;
+        iov_add(b, copy, length, false);
+    }
+    if (copy) {
+        uint8_t *at = copy;
+
+        for (int i = 0; i < count; i++) {
+            memcpy(at, pieces[i].base, pieces[i].len);
+            at += pieces[i].len;
+        }
+        conn->ops->unmap(conn->qp, &hold);
+        frame_add(f, copy, length);
+        return ACCESS_OK;
+    }
+    for (int i = 0; i < count; i++) {
+        frame_add(f, pieces[i].base, pieces[i].len);
+        iov_add(b, pieces[i].base, pieces[i].len, answer);
+    }
+    b->hold_answer[b->hold_count] = answer;
+    b->holds[b->hold_count++] = hold;
+    return ACCESS_OK;
+}
+
+/* Undoes what was appended since a point: the FPDU will not be sent. */
+struct batch_point {
+    size_t octets;
+    int iov_count;
+    size_t last_len;
+    uint32_t arena_used;
+};
+
+static struct batch_point batch_mark_point(const struct conn_batch *b)
+{
+    return (struct batch_point){b->octets, b->iov_count,
+                                b->iov_count ? b->iov[b->iov_count - 1].len : 0, b->arena_used};
+}
+
+static void batch_back(struct conn_batch *b, struct batch_point p)
+{
+    b->octets = p.octets;
+    b->iov_count = p.iov_count;
+    if (p.iov_count)
+        b->iov[p.iov_count - 1].len = p.last_len;
+    b->arena_used = p.arena_used;
+}
+
+static void frame_close(struct conn_batch *b, struct frame *f, uint32_t ulpdu)
+{
+    uint8_t *at = b->arena + b->arena_used;
+    size_t n = iwarp_fpdu_put_trailer_state(at, ulpdu, f->with_crc, f->crc);
+
+    arena_take(b, n);
+    b->ends[b->frame_count++] = b->octets;
+}
+
+static uint32_t mulpdu(struct conn *conn, bool large)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    if (tx->mulpdu == 0 || (large && os_now_us() - tx->mulpdu_at_us > MULPDU_READ_US)) {
+        int mss = os_tcp_mss(conn->fd);
+
+        tx->mulpdu = iwarp_fpdu_mulpdu(mss > 0 ? (uint32_t)mss : 536);
+        if (conn->options->fpdu_max && conn->options->fpdu_max < tx->mulpdu)
+            tx->mulpdu = conn->options->fpdu_max < IWARP_MULPDU_MIN ? IWARP_MULPDU_MIN
+                                                                    : conn->options->fpdu_max;
+        tx->mulpdu_at_us = os_now_us();
+    }
+    return tx->mulpdu;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* Finishes the current request without sending (more of) it. */
+static void request_fail(struct conn *conn, NTSTATUS status)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    conn_queue_finish(conn->initiator, tx->wr, status, 0);
+    conn_queue_advance(conn->initiator);
+    tx->wr = NULL;
+    atomic_store(&conn->requests_failed, true);
+    conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    /* A message cut off in the middle, or one that cannot be sent: the stream is of no further use;
+     * what was completed before still arrives. */
+    conn_end_terminate(conn, IWARP_ERR_RDMAP_LOCAL, NULL, 0);
+}
+
+static enum access_result request_payload(struct conn *conn, struct conn_batch *b, struct frame *f,
+                                          uint32_t length)
+{
+    struct conn_tx *tx = &conn->tx;
+    const struct conn_wr *wr = tx->wr;
+
+    if (wr->flags & CONN_WR_INLINE) {
+        if (length) {
+            uint8_t *copy;
+
+            if (length <= COPY_MAX) {
+                copy = arena_take(b, length);
+                memcpy(copy, wr->octets + tx->offset, length);
+            } else {
+                copy = (uint8_t *)(uintptr_t)(wr->octets + tx->offset);
+                iov_add(b, copy, length, false);
+            }
+            frame_add(f, copy, length);
+        }
+        return ACCESS_OK;
+    }
+    while (length) {
+        const struct conn_sge *s = &wr->sge[tx->sge];
+        uint32_t room = s->length - tx->sge_offset;
+        uint32_t n = length < room ? length : room;
+        enum access_result result;
+
+        result = payload_add(conn, b, f, s->token, s->address + tx->sge_offset, n,
+                             ACCESS_LOCAL_READ, false);
+        if (result != ACCESS_OK)
+            return result;
+        length -= n;
+        tx->sge_offset += n;
+        if (tx->sge_offset == s->length) {
+            tx->sge++;
+            tx->sge_offset = 0;
+        }
+    }
+    return ACCESS_OK;
+}
+
+/* One segment of the current Send or Write. False: it failed and the connection ends. */
+static bool segment_add(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    struct conn_wr *wr = tx->wr;
+    bool tagged = wr->op == CONN_OP_WRITE;
+    uint32_t left = wr->length - tx->offset;
+    uint32_t max = iwarp_ddp_payload_max(mulpdu(conn, left > tx->mulpdu), tagged);
+    uint32_t n = left < max ? left : max;
+    bool last = n == left;
+    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    struct batch_point point = batch_mark_point(b);
+    uint8_t *header = b->arena + b->arena_used;
+    size_t header_len;
+
+    if (tagged) {
+        header_len = iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n,
+                                           last);
+    } else {
+        bool invalidate = (wr->flags & CONN_WR_INVALIDATE) != 0;
+
+        if (tx->offset == 0)
+            tx->msn = iwarp_track_tx_take(&tx->track, IWARP_QN_SEND);
+        header_len = iwarp_rdmap_put_send(
+            header, iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate),
+            invalidate ? wr->token : 0, tx->msn, tx->offset, n, last);
+    }
+    arena_take(b, header_len);
+    frame_add(&f, header, header_len);
+    if (request_payload(conn, b, &f, n) != ACCESS_OK) {
+        batch_back(b, point);
+        return false;
+    }
+    frame_close(b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
+    tx->offset += n;
+    if (last) {
+        b->marks[b->mark_count++] =
+            (struct batch_mark){.end = b->octets, .wr = wr, .complete = true};
+        conn_queue_advance(conn->initiator);
+        tx->wr = NULL;
+    }
+    return true;
+}
+
+static void read_add(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    struct conn_wr *wr = tx->wr;
+    unsigned opened = atomic_load(&conn->reads_opened);
+    struct conn_read *read = &conn->reads[opened & conn->read_mask];
+    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    uint8_t *header = b->arena + b->arena_used;
+    size_t n;
+
+    /* The sink is ours alone: a token that names nothing but this Read. */
+    read->wr = wr;
+    read->request.sink_stag = 0x80000000u | (++tx->read_serial & 0x7fffffu) << 8 | 0x52u;
+    read->request.sink_to = wr->sge_count ? wr->sge[0].address : 0;
+    read->request.size = wr->length;
+    read->request.source_stag = wr->token;
+    read->request.source_to = wr->remote_address;
+    n = iwarp_rdmap_put_read_request(
+        header, iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST), &read->request);
+    arena_take(b, n);
+    frame_add(&f, header, n);
+    frame_close(b, &f, IWARP_READ_ULPDU_LEN);
+    conn_queue_advance(conn->initiator);
+    tx->wr = NULL;
+    atomic_store(&conn->reads_opened, opened + 1);
+}
+
+/* A bind, fast-register or invalidate, carried out at its place in the order. */
+static void local_run(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    struct conn_wr *wr = tx->wr;
+    NTSTATUS status = conn->ops->local(conn->qp, wr);
+
+    conn_queue_advance(conn->initiator);
+    tx->wr = NULL;
+    if (status == STATUS_PENDING) {
+        tx->local_waiting = true;
+        return;
+    }
+    if (!NT_SUCCESS(status)) {
+        conn_queue_finish(conn->initiator, wr, status, 0);
+        atomic_store(&conn->requests_failed, true);
+        tx->end_after_batch = true;
+        return;
+    }
+    b->marks[b->mark_count++] = (struct batch_mark){.end = b->octets, .wr = wr, .complete = true};
+}
+
+/* The next request's turn: false when there is none, or it must wait, or the connection ends. */
+static bool request_turn(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    if (tx->local_waiting || tx->end_after_batch)
+        return false;
+    if (!tx->wr) {
+        uint32_t open;
+
+        if (atomic_load(&conn->requests_failed))
+            return false;
+        tx->wr = conn_queue_peek(conn->initiator);
+        if (!tx->wr)
+            return false;
+        open = atomic_load(&conn->reads_opened) - atomic_load(&conn->reads_done);
+        if (((tx->wr->flags & CONN_WR_FENCE) && open && !RED("fence_ignored")) ||
+            (tx->wr->op == CONN_OP_READ && open >= conn->read_limit)) {
+            tx->wr = NULL; /* a finished Read kicks us */
+            return false;
+        }
+        tx->offset = tx->sge = tx->sge_offset = 0;
+    }
+    switch (tx->wr->op) {
+    case CONN_OP_SEND:
+    case CONN_OP_WRITE:
+        if (!segment_add(conn, b)) {
+            tx->request_failed = true;
+            return false;
+        }
+        return true;
+    case CONN_OP_READ:
+        read_add(conn, b);
+        return true;
+    default:
+        local_run(conn, b);
+        return true;
+    }
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* The next segment of the oldest answer; false when there is none or it failed. */
+static bool answer_turn(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    unsigned out = atomic_load(&conn->answers_out) + tx->answers_encoded;
+    struct conn_answer *answer;
+    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    struct batch_point point = batch_mark_point(b);
+    enum access_result result = ACCESS_OK;
+    uint32_t left, max, n;
+    uint8_t *header;
+
+    if (out == atomic_load(&conn->answers_in))
+        return false;
+    answer = &conn->answers[out & conn->answer_mask];
+    left = answer->request.size - tx->answer_done;
+    max = iwarp_ddp_payload_max(mulpdu(conn, left > tx->mulpdu), true);
+    n = left < max ? left : max;
+    if (tx->answer_done == 0 && n < left) {
+        /* The whole range must be good before its first octet leaves. */
+        struct os_iov pieces[1];
+        struct access hold;
+        int count = 0;
+
+        result = conn->ops->map(conn->qp, answer->request.source_stag, answer->request.source_to,
+                                left, ACCESS_REMOTE_READ, &hold, pieces, &count);
+        if (result == ACCESS_OK)
+            conn->ops->unmap(conn->qp, &hold);
+    }
+    header = b->arena + b->arena_used;
+    arena_take(b, iwarp_rdmap_put_read_response(header, answer->request.sink_stag,
+                                                answer->request.sink_to + tx->answer_done, n,
+                                                n == left));
+    frame_add(&f, header, IWARP_FPDU_TAGGED_LEN);
+    if (result == ACCESS_OK)
+        result = payload_add(conn, b, &f, answer->request.source_stag,
+                             answer->request.source_to + tx->answer_done, n, ACCESS_REMOTE_READ,
+                             true);
+    if (result != ACCESS_OK) {
+        batch_back(b, point);
+        tx->answer_error = conn_error_from_read(result);
+        return false;
+    }
+    frame_close(b, &f, IWARP_TAGGED_LEN + n);
+    tx->answer_done += n;
+    if (tx->answer_done == answer->request.size) {
+        tx->answer_done = 0;
+        tx->answers_encoded++;
+        b->marks[b->mark_count++] = (struct batch_mark){.end = b->octets, .wr = NULL};
+    }
+    return true;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* Completes what TCP has taken to the last octet. */
+static void marks_pass(struct conn *conn, struct conn_batch *b)
+{
+    bool retire = false;
+
+    while (b->mark_first < b->mark_count && b->marks[b->mark_first].end <= b->sent) {
+        struct batch_mark *mark = &b->marks[b->mark_first++];
+
+        if (!mark->wr) {
+            conn->tx.answers_encoded--;
+            atomic_fetch_add(&conn->answers_out, 1);
+        } else if (mark->complete) {
+            conn_queue_finish(conn->initiator, mark->wr, STATUS_SUCCESS, 0);
+            retire = true;
+        }
+    }
+    if (retire)
+        conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+}
+
+static void lost(struct conn *conn, int error)
+{
+    os_mutex_lock(&conn->lock);
+    if (error == -ETIMEDOUT)
+        conn->first_status = STATUS_IO_TIMEOUT;
+    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
+                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+enum sent { SENT_ALL, SENT_BLOCKED, SENT_LOST };
+
+/* Sends iov[count] from *first on, adjusting it by what TCP took. */
+static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, int count,
+                             size_t *sent)
+{
+    while (*first < count) {
+        ssize_t n;
+        size_t left;
+
+        n = os_tcp_send(conn->fd, iov + *first, count - *first);
+        if (n == -EAGAIN) {
+            /* The edge may have come between the call and the flag: look once more. */
+            if (!atomic_exchange(&conn->tx_blocked, true))
+                continue;
+            return SENT_BLOCKED;
+        }
+        if (n < 0) {
+            lost(conn, (int)n);
+            return SENT_LOST;
+        }
+        *sent += (size_t)n;
+        atomic_fetch_add_explicit(&conn->counters->out_octets, (unsigned long long)n,
+                                  memory_order_relaxed);
+        left = (size_t)n;
+        while (*first < count && left >= iov[*first].len)
+            left -= iov[(*first)++].len;
+        if (left) {
+            iov[*first].base = (uint8_t *)iov[*first].base + left;
+            iov[*first].len -= left;
+        }
+    }
+    atomic_store(&conn->tx_blocked, false);
+    return SENT_ALL;
+}
+
+/* The rest of a batch that TCP did not take, on the heap. Answers by reference are copied. */
+static bool batch_keep(struct conn *conn, const struct conn_batch *b)
+{
+    struct conn_batch *kept = malloc(sizeof *kept);
+    size_t answers = 0;
+    uint8_t *copy = NULL;
+
+    if (!kept)
+        return false;
+    memcpy(kept, b, offsetof(struct conn_batch, arena));
+    memcpy(kept->arena, b->arena, b->arena_used);
+    for (int i = kept->iov_first; i < kept->iov_count; i++)
+        if (kept->answer[i])
+            answers += kept->iov[i].len;
+    if (answers) {
+        copy = malloc(answers);
+        if (!copy) {
+            free(kept);
+            return false;
+        }
+        kept->copies[kept->copy_count++] = copy;
+    }
+    for (int i = kept->iov_first; i < kept->iov_count; i++) {
+        uint8_t *base = kept->iov[i].base;
+
+        if (kept->answer[i]) {
+            memcpy(copy, base, kept->iov[i].len);
+            kept->iov[i].base = copy;
+            copy += kept->iov[i].len;
+            kept->answer[i] = false;
+        } else if (base >= b->arena && base < b->arena + BATCH_ARENA) {
+            kept->iov[i].base = kept->arena + (base - b->arena);
+        }
+    }
+    conn->tx.pending = kept;
+    return true;
+}
+
+/* Holds of answers' sources are not kept over a blocked socket. */
+static void batch_release_answers(struct conn *conn, struct conn_batch *b)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < b->hold_count; i++) {
+        if (b->hold_answer[i]) {
+            conn->ops->unmap(conn->qp, &b->holds[i]);
+        } else {
+            b->hold_answer[kept] = false;
+            b->holds[kept++] = b->holds[i];
+        }
+    }
+    b->hold_count = kept;
+}
+
+/* What an earlier call left. True: nothing is pending any more. */
+static bool pending_send(struct conn *conn)
+{
+    struct conn_batch *b = conn->tx.pending;
+    enum sent sent;
+
+    if (!b)
+        return true;
+    sent = send_pieces(conn, b->iov, &b->iov_first, b->iov_count, &b->sent);
+    marks_pass(conn, b);
+    if (sent == SENT_BLOCKED || sent == SENT_LOST)
+        return false;
+    conn->tx.pending = NULL;
+    tx_batch_free(b, conn);
+    return true;
+}
+
+/* A startup frame or the ready-to-receive message. True: nothing of it is left. */
+static bool out_send(struct conn *conn)
+{
+    struct conn_out *out = atomic_load(&conn->out);
+    struct os_iov iov;
+    int first = 0;
+    size_t sent = 0;
+    enum sent result;
+
+    if (!out)
+        return true;
+    iov.base = out->octets + out->sent;
+    iov.len = out->length - out->sent;
+    result = send_pieces(conn, &iov, &first, 1, &sent);
+    out->sent += (uint32_t)sent;
+    if (result != SENT_ALL)
+        return false;
+    atomic_store(&conn->out, NULL);
+    if (out->then == OUT_ESTABLISHES)
+        startup_established(conn);
+    free(out);
+    return true;
+}
+
+/* Requests that will not be sent: cancelled in order as they are found. */
+static void requests_cancel(struct conn *conn)
+{
+    struct conn_wr *wr;
+
+    conn->tx.wr = NULL;
+    while ((wr = conn_queue_peek(conn->initiator)) != NULL) {
+        conn->ops->local_drop(conn->qp, wr);
+        conn_queue_finish(conn->initiator, wr, STATUS_CANCELLED, 0);
+        conn_queue_advance(conn->initiator);
+    }
+    conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+}
+
+/* NdkFlush. What has not begun is cancelled; a request cut off in the middle, or a Read that is
+ * open, cannot be taken back without losing the stream: that ends the connection. */
+static bool requests_flush(struct conn *conn)
+{
+    if (conn->tx.pending || (conn->tx.wr && conn->tx.offset) || conn->tx.local_waiting ||
+        atomic_load(&conn->reads_opened) != atomic_load(&conn->reads_done)) {
+        conn_end(conn, HOW_RST, R(LOCAL_CLOSE, FLUSHED), STATUS_CANCELLED);
+        return false;
+    }
+    requests_cancel(conn);
+    return true;
+}
+
+/* FIN behind everything that was posted before the disconnect. */
+static void fin_send(struct conn *conn)
+{
+    os_mutex_lock(&conn->lock);
+    if (!atomic_load(&conn->fin_sent) && atomic_load(&conn->state) == CONN_OPEN) {
+        atomic_store(&conn->fin_sent, true);
+        os_tcp_shutdown_send(conn->fd);
+        if (atomic_load(&conn->fin_received))
+            conn_end_locked(conn, HOW_FIN, R(PEER_FIN, NOTHING), STATUS_SUCCESS);
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
+/* Builds one batch. False: there was nothing to send. */
+static bool batch_build(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    size_t limit = conn->crc ? BATCH_OCTETS_CRC : BATCH_OCTETS;
+
+    batch_init(b);
+    while (!batch_full(b, limit)) {
+        bool progressed;
+
+        if (tx->answer_error != IWARP_NO_ERROR || tx->request_failed)
+            break;
+        /* A message that has begun goes on; between messages the two sides take turns. */
+        if (tx->answer_done)
+            progressed = answer_turn(conn, b);
+        else if (tx->wr && tx->offset)
+            progressed = request_turn(conn, b);
+        else if (tx->answer_turn)
+            progressed = answer_turn(conn, b) || request_turn(conn, b);
+        else
+            progressed = request_turn(conn, b) || answer_turn(conn, b);
+        if (!progressed)
+            break;
+        tx->answer_turn = !tx->answer_turn;
+    }
+    return b->octets != 0 || b->mark_count != 0;
+}
+
+/* After the batch was sent: what was found wrong while building it. */
+static bool batch_failures(struct conn *conn)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    if (tx->pending)
+        return false;
+    if (tx->answer_error != IWARP_NO_ERROR) {
+        unsigned out = atomic_load(&conn->answers_out);
+
+        conn_end_terminate_read(conn, tx->answer_error, &conn->answers[out & conn->answer_mask],
+                                tx->answer_done);
+        return true;
+    }
+    if (tx->request_failed) {
+        request_fail(conn, STATUS_ACCESS_VIOLATION);
+        return true;
+    }
+    if (tx->end_after_batch) {
+        conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+        conn_end_terminate(conn, IWARP_ERR_RDMAP_LOCAL, NULL, 0);
+        return true;
+    }
+    return false;
+}
+
+/* True: more to do. False: nothing left, or the socket is full, or the connection ends. */
+static bool batch_send(struct conn *conn)
+{
+    struct conn_batch b;
+    enum sent sent;
+
+    if (!batch_build(conn, &b)) {
+        batch_release(&b, conn);
+        batch_failures(conn);
+        return false;
+    }
+    atomic_store_explicit(&conn->fpdu_sent, true, memory_order_relaxed);
+    sent = send_pieces(conn, b.iov, &b.iov_first, b.iov_count, &b.sent);
+    atomic_fetch_add_explicit(&conn->counters->out_frames, b.frame_count, memory_order_relaxed);
+    marks_pass(conn, &b);
+    if (sent == SENT_BLOCKED) {
+        if (batch_keep(conn, &b)) {
+            /* The copies and holds went along; only answers' sources are let go. */
+            batch_release_answers(conn, conn->tx.pending);
+            return false;
+        }
+        batch_release(&b, conn);
+        conn_end(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
+        return false;
+    }
+    batch_release(&b, conn);
+    if (sent == SENT_LOST)
+        return false;
+    return !batch_failures(conn);
+}
+
+bool tx_work(struct conn *conn)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    if (!out_send(conn))
+        return false;
+    if (!conn_is_open(conn)) { /* nothing can be queued yet */
+        atomic_store(&conn->flush_tx, false);
+        return false;
+    }
+    if (atomic_load(&conn->tx_hold)) {
+        if (atomic_load(&conn->fin_wanted) && !conn_queue_peek(conn->initiator))
+            fin_send(conn);
+        return false;
+    }
+    if (!pending_send(conn) || batch_failures(conn))
+        return false;
+    if (tx->local_waiting && !atomic_exchange(&conn->local_over, false))
+        return false;
+    tx->local_waiting = false;
+    if (atomic_exchange(&conn->flush_tx, false) && !requests_flush(conn))
+        return false;
+    for (int i = 0; i < TX_HELPINGS; i++) {
+        if (atomic_load(&conn->requests_failed) && !(tx->wr && tx->offset))
+            requests_cancel(conn);
+        if (!batch_send(conn)) {
+            /* A Read that was opened while the peer's FIN came in gets no Response. */
+            if (atomic_load(&conn->fin_received) &&
+                atomic_load(&conn->reads_opened) != atomic_load(&conn->reads_done))
+                conn_kick(&conn->rx.dir, 0);
+            if (!tx->pending && !tx->wr && atomic_load(&conn->fin_wanted) &&
+                !conn_queue_peek(conn->initiator) &&
+                atomic_load(&conn->answers_in) == atomic_load(&conn->answers_out))
+                fin_send(conn);
+            return false;
+        }
+        if (atomic_load_explicit(&tx->dir.word, memory_order_relaxed) & DIR_END)
+            return true;
+    }
+    return true;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* The rest of the FPDU TCP took only a part of, so that the Terminate starts at a boundary. */
+static size_t fpdu_rest(const struct conn_batch *b)
+{
+    for (unsigned i = 0; i < b->frame_count; i++)
+        if (b->ends[i] >= b->sent)
+            return b->ends[i] - b->sent;
+    return 0;
+}
+
+void tx_end(struct conn *conn)
+{
+    struct conn_tx *tx = &conn->tx;
+    struct conn_batch *b = tx->pending;
+
+    os_mutex_lock(&conn->lock);
+    if (conn->how == HOW_DRAIN && conn->tail_length) {
+        struct conn_out *out = atomic_load(&conn->out);
+        size_t rest = b ? fpdu_rest(b) : out ? out->length - out->sent : 0;
+
+        if (rest) {
+            uint8_t *tail = malloc(rest + conn->tail_length);
+
+            if (tail) {
+                if (b) {
+                    size_t at = 0;
+
+                    for (int i = b->iov_first; i < b->iov_count && at < rest; i++) {
+                        size_t n = b->iov[i].len < rest - at ? b->iov[i].len : rest - at;
+
+                        memcpy(tail + at, b->iov[i].base, n);
+                        at += n;
+                    }
+                } else {
+                    memcpy(tail, out->octets + out->sent, rest);
+                }
+                memcpy(tail + rest, conn->tail, conn->tail_length);
+                free(conn->tail);
+                conn->tail = tail;
+                conn->tail_length += (uint32_t)rest;
+            } else {
+                conn->tail_length = 0;
+            }
+        }
+    }
+    os_mutex_unlock(&conn->lock);
+    tx->pending = NULL;
+    if (b)
+        tx_batch_free(b, conn);
+}

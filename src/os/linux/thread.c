@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Threads, mutexes and condition variables on pthreads. Misuse of a lock ends the process: nothing
+ * above could go on with it.
+ *
+ * Threads of this library leave the application's signals to the application: all are blocked but
+ * those that the thread brings upon itself, whose handlers (of debuggers and sanitizers) must run.
+ */
+#define _GNU_SOURCE 1 /* thread names, processor sets */
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "os/linux/backend.h"
+
+struct os_thread {
+    pthread_t id;
+    char name[16];
+    void (*fn)(void *);
+    void *arg;
+};
+
+_Noreturn void os_fatal(const char *call, int err)
+{
+    log_error("os: %s: failed (%s)", call, strerror(err));
+    abort();
+}
+
+static inline void check(const char *call, int err)
+{
+    if (__builtin_expect(err != 0, 0))
+        os_fatal(call, err);
+}
+
+void os_mutex_init(os_mutex *m)
+{
+    check("mutex_init", pthread_mutex_init(m, NULL));
+}
+
+void os_mutex_destroy(os_mutex *m)
+{
+    check("mutex_destroy", pthread_mutex_destroy(m));
+}
+
+void os_mutex_lock(os_mutex *m)
+{
+    check("mutex_lock", pthread_mutex_lock(m));
+}
+
+void os_mutex_unlock(os_mutex *m)
+{
+    check("mutex_unlock", pthread_mutex_unlock(m));
+}
+
+void os_cond_init(os_cond *c)
+{
+    pthread_condattr_t attr;
+
+    check("cond_init", pthread_condattr_init(&attr));
+    if (!RED("os-cond-wall-clock"))
+        check("cond_init", pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
+    check("cond_init", pthread_cond_init(c, &attr));
+    pthread_condattr_destroy(&attr);
+}
+
+void os_cond_destroy(os_cond *c)
+{
+    check("cond_destroy", pthread_cond_destroy(c));
+}
+
+void os_cond_wait(os_cond *c, os_mutex *m)
+{
+    check("cond_wait", pthread_cond_wait(c, m));
+}
+
+bool os_cond_wait_until(os_cond *c, os_mutex *m, uint64_t deadline_us)
+{
+    struct timespec ts = {.tv_sec = (time_t)(deadline_us / 1000000),
+                          .tv_nsec = (long)(deadline_us % 1000000 * 1000)};
+    int err = pthread_cond_timedwait(c, m, &ts);
+
+    if (err != ETIMEDOUT)
+        check("cond_wait_until", err);
+    return err == 0;
+}
+
+void os_cond_broadcast(os_cond *c)
+{
+    check("cond_broadcast", pthread_cond_broadcast(c));
+}
+
+static void *thread_main(void *arg)
+{
+    struct os_thread *t = arg;
+
+    pthread_setname_np(pthread_self(), t->name);
+    t->fn(t->arg);
+    return NULL;
+}
+
+int os_thread_start(struct os_thread **out, const char *name, void (*fn)(void *), void *arg)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    int fault = os_fault(OS_FAULT_THREAD);
+    struct os_thread *t;
+    sigset_t block, before;
+    int err;
+
+    if (fault)
+        return -fault;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return -ENOMEM;
+    t->fn = fn;
+    t->arg = arg;
+    memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
+    sigfillset(&block);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&block, own[i]);
+    /* The mask is inherited, so there is no moment at which the new thread could take one. */
+    pthread_sigmask(SIG_SETMASK, &block, &before);
+    err = pthread_create(&t->id, NULL, thread_main, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) {
+        free(t);
+        return -err;
+    }
+    *out = t;
+    return 0;
+}
+
+void os_thread_join(struct os_thread *t)
+{
+    check("thread_join", pthread_join(t->id, NULL));
+    free(t);
+}
+
+unsigned os_cpu_count(void)
+{
+    cpu_set_t set;
+    long n;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+    n = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than the set holds */
+    return n > 0 ? (unsigned)n : 1;
+}
+
+void os_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield" ::: "memory");
+#else
+    __asm__ __volatile__("" ::: "memory");
+#endif
+}

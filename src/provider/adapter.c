@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One open of an adapter: version negotiation, numbers, the blocking close. See adapter.h; what
+ * stands in the information structure is adapter_info.c.
+ *
+ * The count of references and the condition variable of all adapters are under process_lock, which
+ * belongs to the process: the last holder of an adapter touches nothing of it after it has let go
+ * of that lock, so the closer may free it at once (rules C7, C9).
+ *
+ * Called by the doors (open, close), by every object (references), by listener and connector
+ * (addresses). Locks: process_lock (leaf; never together with a table lock).
+ */
+#include "provider/adapter.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "nt/nt.h"
+#include "provider/adapter_info.h"
+#include "provider/adapter_slots.h"
+
+#define CLOSE_PATIENCE_US 5000000u
+#define CLOSE_LIST_MAX    16
+
+static os_mutex process_lock = OS_MUTEX_INITIALIZER;
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+static os_cond process_changed;
+
+static void process_init(void)
+{
+    os_cond_init(&process_changed); /* on the monotonic clock: no static initializer */
+}
+
+static const struct object_class adapter_class = {
+    .type = NdkObjectTypeAdapter,
+    .name = "adapter",
+    .size = sizeof(struct adapter),
+};
+
+/* ---- references ---- */
+
+void adapter_ref(struct adapter *adapter)
+{
+    os_mutex_lock(&process_lock);
+    atomic_fetch_add_explicit(&adapter->object.references, 1, memory_order_relaxed);
+    os_mutex_unlock(&process_lock);
+}
+
+void adapter_unref(struct adapter *adapter)
+{
+    os_mutex_lock(&process_lock);
+    if (atomic_fetch_sub_explicit(&adapter->object.references, 1, memory_order_relaxed) == 1)
+        os_cond_broadcast(&process_changed);
+    os_mutex_unlock(&process_lock);
+}
+
+/* ---- open ---- */
+
+static NTSTATUS open_failed(NTSTATUS status, char *error, size_t size, const char *text)
+{
+    snprintf(error, size, "%s", text);
+    log_error("open: %s", text);
+    return status;
+}
+
+static struct adapter *adapter_alloc(const struct os_interface *interface,
+                                     const struct options *options, NDK_VERSION version)
+{
+    struct adapter *adapter = hooks_alloc(sizeof *adapter);
+
+    if (!adapter)
+        return NULL;
+    adapter->tokens = mem_table_new();
+    if (!adapter->tokens) {
+        free(adapter);
+        return NULL;
+    }
+    adapter->options = *options;
+    adapter->interface = *interface;
+    adapter->version = version;
+    adapter_info_fill(&adapter->info, options, version);
+    os_mutex_init(&adapter->table_lock);
+    adapter->object.header.Version = version;
+    adapter->object.header.ObjectType = NdkObjectTypeAdapter;
+    adapter->object.dispatch = &adapter_dispatch;
+    adapter->object.class = &adapter_class;
+    adapter->object.adapter = adapter;
+    adapter->object.id = object_next_id();
+    atomic_init(&adapter->object.references, 1);
+    return adapter;
+}
+
+static void adapter_free(struct adapter *adapter)
+{
+    mem_table_free(adapter->tokens);
+    os_mutex_destroy(&adapter->table_lock);
+    free(adapter->object.reason);
+    free(adapter);
+}
+
+NTSTATUS adapter_open(const struct os_interface *interface, const struct options *options,
+                      NDK_VERSION version, struct adapter **out, char *error, size_t size)
+{
+    struct engine_config config = {.shards = options->shards, .spin_us = options->spin_us};
+    struct adapter *adapter;
+    NDK_VERSION runs;
+    char text[200];
+    int rc;
+
+    pthread_once(&process_once, process_init);
+    if (!adapter_negotiate(version, options, &runs)) {
+        NDK_VERSION highest = {(USHORT)options->ndkpi_major, (USHORT)options->ndkpi_minor};
+
+        snprintf(text, sizeof text, "NDKPI %u.%u is not offered (highest %u.%u), rule 3.3",
+                 version.Major, version.Minor, highest.Major, highest.Minor);
+        return open_failed(ADAPTER_BAD_VERSION, error, size, text);
+    }
+    rc = engine_get(&config);
+    if (rc < 0) {
+        snprintf(text, sizeof text, "cannot start the engine's threads (error %d)", -rc);
+        return open_failed(ADAPTER_RESOURCES, error, size, text);
+    }
+    adapter = adapter_alloc(interface, options, runs);
+    if (!adapter) {
+        engine_put();
+        return open_failed(ADAPTER_RESOURCES, error, size, "no memory for an adapter");
+    }
+    adapter->object.home = engine_shard_next();
+    log_info("adapter #%u: opened on %s (index %u), NDKPI %u.%u", adapter->object.id,
+             interface->name, interface->index, runs.Major, runs.Minor);
+    *out = adapter;
+    return STATUS_SUCCESS;
+}
+
+/* ---- close ---- */
+
+/* Inside an item the close waits for the item to return, and so for itself. True: the process is
+ * asked to go on nevertheless. */
+static bool close_inside_callback(struct adapter *adapter)
+{
+    const char *tolerant = getenv("SOFTNDK_TOLERANT");
+
+    if (!engine_in_item() || RED("object-adapter-close-in-callback"))
+        return false;
+    nt_finding(
+        "adapter #%u: closed inside a consumer callback, where it waits for itself, rule C10",
+        adapter->object.id);
+    if (tolerant && strcmp(tolerant, "1") == 0)
+        return true;
+    abort();
+}
+
+/* What the close waits for, in one line. Any objects that end meanwhile end after us: they leave
+ * the list under the table lock. */
+static void close_report(struct adapter *adapter)
+{
+    char text[900];
+    size_t used = 0;
+    unsigned count = 0, shown = 0;
+
+    text[0] = '\0';
+    os_mutex_lock(&adapter->table_lock);
+    for (struct object *o = adapter->live; o; o = o->live_next) {
+        unsigned references = atomic_load_explicit(&o->references, memory_order_relaxed);
+        int n;
+
+        count++;
+        if (shown == CLOSE_LIST_MAX || used > sizeof text - 80)
+            continue;
+        n = snprintf(text + used, sizeof text - used, "%s%s #%u (%s, %u reference%s)",
+                     shown ? ", " : "", o->class->name, o->id,
+                     atomic_load(&o->closed) ? "closing" : "open", references,
+                     references == 1 ? "" : "s");
+        used += (size_t)n;
+        shown++;
+    }
+    os_mutex_unlock(&adapter->table_lock);
+    log_error("adapter #%u: close waits since 5 s for %u object%s: %s%s, rule C9",
+              adapter->object.id, count, count == 1 ? "" : "s",
+              count ? text : "a callback of the adapter", shown < count ? ", ..." : "");
+}
+
+static void close_wait(struct adapter *adapter)
+{
+    uint64_t deadline = os_now_us() + CLOSE_PATIENCE_US;
+    bool reported = false;
+
+    os_mutex_lock(&process_lock);
+    atomic_fetch_sub_explicit(&adapter->object.references, 1, memory_order_relaxed);
+    while (atomic_load_explicit(&adapter->object.references, memory_order_relaxed) != 0 &&
+           !RED("object-adapter-close-does-not-wait")) {
+        if (reported) {
+            os_cond_wait(&process_changed, &process_lock);
+        } else if (!os_cond_wait_until(&process_changed, &process_lock, deadline)) {
+            reported = true;
+            os_mutex_unlock(&process_lock);
+            close_report(adapter);
+            os_mutex_lock(&process_lock);
+        }
+    }
+    os_mutex_unlock(&process_lock);
+}
+
+void adapter_close(struct adapter *adapter)
+{
+    unsigned lams;
+
+    if (close_inside_callback(adapter))
+        return;
+    if (KeGetCurrentIrql() != PASSIVE_LEVEL)
+        nt_finding("adapter #%u: closed at IRQL %u (need PASSIVE_LEVEL), rule C9",
+                   adapter->object.id, KeGetCurrentIrql());
+    if (atomic_exchange(&adapter->object.closed, true)) {
+        nt_finding("adapter #%u: closed twice, rule C2", adapter->object.id);
+        return;
+    }
+    close_wait(adapter);
+    os_mutex_lock(&adapter->table_lock);
+    lams = adapter->outstanding_lams;
+    os_mutex_unlock(&adapter->table_lock);
+    if (lams)
+        nt_finding("adapter #%u: closed with %u logical address mapping%s not released, rule L11",
+                   adapter->object.id, lams, lams == 1 ? "" : "s");
+    log_info("adapter #%u: closed", adapter->object.id);
+    adapter_free(adapter);
+    engine_put();
+}
+
+/* ---- addresses ---- */
+
+bool adapter_owns_address(const struct adapter *adapter, const struct os_addr *address)
+{
+    const struct os_interface *interface = &adapter->interface;
+
+    if (interface->loopback && address->family == OS_FAMILY_V4 && address->ip[0] == 127)
+        return true;
+    for (unsigned i = 0; i < interface->addr_count; i++) {
+        struct os_addr own = interface->addr[i];
+
+        if (address->scope_id == 0)
+            own.scope_id = 0; /* a link-local address without its zone: this adapter's */
+        if (os_addr_ip_equal(&own, address))
+            return true;
+    }
+    return false;
+}

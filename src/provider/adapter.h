@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One open of an adapter: the root of an object graph, its options, its token table, its numbers.
+ * Opening starts the engine (counted); the blocking close waits until every descendant is closed
+ * and every callback has returned, then stops it.
+ */
+#ifndef SOFTNDK_PROVIDER_ADAPTER_H
+#define SOFTNDK_PROVIDER_ADAPTER_H
+
+#include <ndkinfo.h>
+
+#include "base/options.h"
+#include "conn/conn.h"
+#include "provider/mem.h"
+#include "provider/object.h"
+
+/* The counters of NDIS_NDK_PERFORMANCE_COUNTERS that a software provider can count. Relaxed. */
+struct adapter_counters {
+    atomic_ullong connect, accept, connect_failure, connection_error, active_connection;
+    atomic_ullong cq_error;
+    struct conn_counters wire; /* octets and FPDUs both ways */
+};
+
+struct adapter {
+    struct object object;
+    struct options options;
+    NDK_VERSION version;
+    NDK_ADAPTER_INFO info; /* what NdkQueryAdapterInfo answers */
+    struct os_interface interface;
+    struct mem_table *tokens;
+    struct adapter_counters counters;
+    os_mutex table_lock;       /* leaf: live list and reason strings */
+    struct object *live;       /* every object that is not gone */
+    unsigned outstanding_lams; /* table lock */
+};
+
+/* NDIS_STATUS_BAD_VERSION and NDIS_STATUS_RESOURCES, without the NDIS headers. */
+#define ADAPTER_BAD_VERSION ((NTSTATUS)0xC0010004)
+#define ADAPTER_RESOURCES   STATUS_INSUFFICIENT_RESOURCES
+
+/*
+ * Opens the adapter on one host interface. version: {major, lowest minor}. The answer is a status
+ * of the NDIS open handler: STATUS_SUCCESS, NDIS_STATUS_BAD_VERSION, NDIS_STATUS_RESOURCES. IRQL
+ * PASSIVE. error[size] receives a sentence on failure.
+ */
+NTSTATUS adapter_open(const struct os_interface *interface, const struct options *options,
+                      NDK_VERSION version, struct adapter **out, char *error, size_t size);
+/* Blocks until every descendant is gone and every callback returned. Inside a consumer callback it
+ * could only wait for itself: that is reported and the process aborts (SOFTNDK_TOLERANT=1: it
+ * returns and the adapter leaks). */
+void adapter_close(struct adapter *adapter);
+
+/* References on the adapter, under the process lock; object_ref/object_unref come here. */
+void adapter_ref(struct adapter *adapter);
+void adapter_unref(struct adapter *adapter);
+
+/* Is this one of the adapter's addresses? (Loopback adapters own all of 127.0.0.0/8.) */
+bool adapter_owns_address(const struct adapter *adapter, const struct os_addr *address);
+
+static inline struct adapter *adapter_from(NDK_ADAPTER *ndk)
+{
+    return (struct adapter *)(void *)ndk;
+}
+
+#endif

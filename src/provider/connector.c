@@ -1,0 +1,689 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Connectors: creation, Connect, Accept, CompleteConnect, Disconnect, close, and what the connection
+ * tells of itself. See connector.h.
+ *
+ * A request is put into `pending` before the connection is asked to start, since its event may come
+ * at once; a start that fails takes it back. Whoever gets the pointer by exchange completes it.
+ */
+#include "provider/connector.h"
+
+#include <ntstatus.h>
+#include <stdlib.h>
+
+#include "base/red.h"
+#include "provider/adapter.h"
+#include "provider/listener.h"
+#include "provider/sockaddr.h"
+
+/* ---- events of the connection (under conn->lock, except closed) ------------------------------- */
+
+static void count(atomic_ullong *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static void answer_pending(struct connector *k, NTSTATUS status)
+{
+    struct request *request = atomic_exchange(&k->pending, NULL);
+
+    if (request)
+        request_complete(request, status);
+}
+
+static void on_connected(void *up, NTSTATUS status)
+{
+    struct connector *k = up;
+
+    if (!NT_SUCCESS(status)) {
+        count(&k->object.adapter->counters.connect_failure);
+        if (k->qp && !RED("failed_connect_keeps_qp"))
+            qp_unbind(k->qp, k->conn);
+    }
+    answer_pending(k, status);
+}
+
+static void on_established(void *up, NTSTATUS status)
+{
+    struct connector *k = up;
+    struct adapter_counters *counters = &k->object.adapter->counters;
+
+    if (NT_SUCCESS(status)) {
+        count(k->listener ? &counters->accept : &counters->connect);
+        count(&counters->active_connection);
+        k->active = true;
+    } else {
+        count(&counters->connect_failure);
+    }
+    answer_pending(k, status);
+}
+
+static void event_run(struct engine_item *item)
+{
+    struct connector *k = CONTAINING_RECORD(item, struct connector, event_item);
+    KIRQL irql = callback_enter();
+
+    if (k->event_ex)
+        k->event_ex(k->event_context, k->event_reason);
+    else
+        k->event(k->event_context);
+    callback_leave(irql);
+    object_unref(&k->object);
+}
+
+static void on_disconnected(void *up, uint32_t reason)
+{
+    struct connector *k = up;
+
+    if (reason_source(reason) != REASON_PEER_FIN)
+        count(&k->object.adapter->counters.connection_error);
+    if (!k->event && !k->event_ex)
+        return;
+    k->event_reason = reason;
+    object_ref(&k->object);
+    strand_push(object_strand(&k->object), &k->event_item);
+}
+
+static void on_ended(void *up, NTSTATUS status)
+{
+    struct connector *k = up;
+    struct request *request = atomic_exchange(&k->disconnecting, NULL);
+
+    if (k->active) {
+        k->active = false;
+        atomic_fetch_sub_explicit(&k->object.adapter->counters.active_connection, 1,
+                                  memory_order_relaxed);
+    }
+    if (request)
+        request_complete(request, status);
+}
+
+static void on_closed(void *up)
+{
+    struct connector *k = up;
+
+    if (k->listener)
+        listener_startup_remove(k->listener, k);
+    if (k->listener && !atomic_load(&k->delivered))
+        object_discard(&k->object); /* no consumer ever saw it */
+    object_unref(&k->object);
+}
+
+/* The listener's shard, behind its batch: shows the connector, or refuses it. */
+static void request_run(struct engine_item *item)
+{
+    struct connector *k = CONTAINING_RECORD(item, struct connector, request_item);
+
+    if (atomic_load(&k->delivered)) {
+        KIRQL irql = callback_enter();
+
+        k->listener->event(k->listener->event_context, (NDK_CONNECTOR *)(void *)k);
+        callback_leave(irql);
+    } else {
+        conn_close(k->conn); /* a Reply with R=1 */
+    }
+    object_unref(&k->object);
+}
+
+static void on_requested(void *up)
+{
+    struct connector *k = up;
+
+    listener_startup_remove(k->listener, k);
+    if (listener_may_deliver(k->listener)) {
+        k->undecided = true;
+        atomic_store(&k->delivered, true);
+    }
+    object_ref(&k->object);
+    strand_push(object_strand(&k->object), &k->request_item);
+}
+
+static const struct conn_ops connector_ops = {
+    .map = qp_map,
+    .unmap = qp_unmap,
+    .local = qp_local,
+    .local_drop = qp_local_drop,
+    .invalidate = qp_invalidate_token,
+    .complete_receives = qp_complete_receives,
+    .complete_requests = qp_complete_requests,
+    .connected = on_connected,
+    .requested = on_requested,
+    .established = on_established,
+    .disconnected = on_disconnected,
+    .ended = on_ended,
+    .closed = on_closed,
+};
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+/* The consumer has decided about an incoming connector. */
+static void decided(struct connector *k)
+{
+    if (k->listener && k->undecided) {
+        k->undecided = false;
+        atomic_fetch_sub(&k->listener->undecided, 1);
+    }
+}
+
+static void connector_cancel(struct object *object)
+{
+    struct connector *k = CONTAINING_RECORD(object, struct connector, object);
+
+    decided(k);
+    conn_close(k->conn);
+}
+
+static void connector_release(struct object *object)
+{
+    struct connector *k = CONTAINING_RECORD(object, struct connector, object);
+
+    endpoint_drop(k->endpoint);
+    if (k->conn)
+        conn_unref(k->conn);
+}
+
+static const struct object_class connector_class = {
+    .type = NdkObjectTypeConnector,
+    .name = "connector",
+    .size = sizeof(struct connector),
+    .cancel = connector_cancel,
+    .release = connector_release,
+};
+
+/* References: the handle, and the connection's. */
+static struct connector *connector_new(struct adapter *adapter, struct engine_shard *home)
+{
+    struct object *object = object_new(&connector_class, &adapter->object, &connector_dispatch);
+    struct connector *k;
+
+    if (!object)
+        return NULL;
+    k = CONTAINING_RECORD(object, struct connector, object);
+    object->home = home;
+    k->event_item.run = event_run;
+    k->request_item.run = request_run;
+    k->conn = conn_new(&connector_ops, k, &adapter->options, &adapter->counters.wire);
+    if (!k->conn || !object_strand(object)) {
+        object_discard(object);
+        return NULL;
+    }
+    object_ref(object);
+    return k;
+}
+
+NTSTATUS connector_create(NDK_ADAPTER *ndk, NDK_FN_CREATE_COMPLETION completion, PVOID context,
+                          NDK_CONNECTOR **out)
+{
+    struct adapter *adapter = adapter_from(ndk);
+    struct object *parent = &adapter->object;
+    NTSTATUS status = object_injected(parent, CALL_CREATE_CONNECTOR);
+    struct connector *k = NULL;
+
+    if (status == STATUS_SUCCESS) {
+        k = connector_new(adapter, engine_shard_next());
+        if (!k)
+            status = object_fail(parent, CALL_CREATE_CONNECTOR, STATUS_INSUFFICIENT_RESOURCES,
+                                 "no memory");
+    }
+    return create_answer(parent, CALL_CREATE_CONNECTOR, completion, context, status,
+                         k ? &k->object : NULL, (void **)out);
+}
+
+bool connector_incoming(struct listener *listener, int fd, const struct os_addr *peer)
+{
+    struct connector *k = connector_new(listener->object.adapter, listener->object.home);
+
+    if (!k) {
+        os_tcp_abort(fd);
+        return false;
+    }
+    k->listener = listener;
+    object_follow(&k->object, &listener->object);
+    k->endpoint = listener->endpoint;
+    endpoint_ref(k->endpoint);
+    k->family = listener->family;
+    if (listener_startup_add(listener, k)) {
+        if (conn_incoming(k->conn, fd, peer, listener->object.home))
+            return true;
+    } else {
+        os_tcp_abort(fd);
+    }
+    conn_close(k->conn); /* never started: closed, and with it discarded, at once */
+    return false;
+}
+
+/* ---- starting a request --------------------------------------------------------------------- */
+
+/* Takes the QP as antecedent; undone while nothing else can have touched the connector. */
+static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
+{
+    struct qp *qp = ndk_qp ? qp_from(ndk_qp) : NULL;
+    NTSTATUS status;
+
+    if (!qp || qp->object.adapter != k->object.adapter)
+        return object_fail(&k->object, call, STATUS_INVALID_PARAMETER,
+                           "the QP is NULL or of another adapter");
+    status = qp_bind(qp, k->conn);
+    if (status != STATUS_SUCCESS)
+        return object_fail(&k->object, call, status,
+                           "qp #%u is connecting, connected, or was connected before; a QP serves "
+                           "one connection",
+                           qp->object.id);
+    object_follow(&k->object, &qp->object);
+    k->qp = qp;
+    return STATUS_SUCCESS;
+}
+
+static void untake_qp(struct connector *k)
+{
+    struct qp *qp = k->qp;
+
+    k->qp = NULL;
+    k->object.antecedent_count--;
+    qp_unbind(qp, k->conn);
+    object_unref(&qp->object);
+}
+
+static NTSTATUS check_private(struct connector *k, enum call call, CONST VOID *data, ULONG length,
+                              ULONG most)
+{
+    if (length > most)
+        return object_fail(&k->object, call, STATUS_INVALID_BUFFER_SIZE,
+                           "private data (have %u octets, need <= %u), rule NDKPI 13", length,
+                           most);
+    if (length && !data)
+        return object_fail(&k->object, call, STATUS_INVALID_PARAMETER,
+                           "pPrivateData is NULL with length %u", length);
+    return STATUS_SUCCESS;
+}
+
+/* A connector serves one attempt. */
+static NTSTATUS check_unused(struct connector *k, enum call call)
+{
+    if (k->listener || conn_is_open(k->conn) || atomic_load(&k->pending))
+        return object_fail(&k->object, call, STATUS_CONNECTION_ACTIVE,
+                           "the connector is connecting or connected");
+    if (k->qp)
+        return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
+                           "a connector serves one attempt: create a new one");
+    return STATUS_SUCCESS;
+}
+
+/* ---- Connect -------------------------------------------------------------------------------- */
+
+struct connect_call {
+    struct os_addr local, peer;
+    struct conn_binding binding;
+};
+
+static NTSTATUS connect_addresses(struct connector *k, CONST SOCKADDR *source, ULONG source_length,
+                                  CONST SOCKADDR *target, ULONG target_length,
+                                  struct connect_call *c)
+{
+    char text[OS_ADDR_TEXT_MAX];
+
+    if (!sockaddr_get(source, source_length, &c->local, &k->family))
+        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
+                           "pSrcAddress is no IPv4 or IPv6 address (length %u)", source_length);
+    if (!sockaddr_get(target, target_length, &c->peer, NULL) || c->peer.port == 0 ||
+        c->peer.family != c->local.family || os_addr_is_wildcard(&c->peer))
+        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
+                           "pDestAddress is no address with a port of the source's family "
+                           "(length %u)",
+                           target_length);
+    if (!adapter_owns_address(k->object.adapter, &c->local))
+        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
+                           "local address %s is not one of interface %s, rule NDKPI 13.1",
+                           os_addr_text(&c->local, false, text),
+                           k->object.adapter->interface.name);
+    return STATUS_SUCCESS;
+}
+
+/* The local port is fixed: takes it and starts. */
+static NTSTATUS connect_fixed(struct connector *k, const struct connect_call *c)
+{
+    char text[OS_ADDR_TEXT_MAX];
+    bool memory;
+
+    k->endpoint = endpoint_take(&c->local, &memory);
+    if (!k->endpoint)
+        return object_fail(&k->object, CALL_CONNECT,
+                           memory ? STATUS_INSUFFICIENT_RESOURCES : STATUS_SHARING_VIOLATION,
+                           "local address %s is in use, rule NDKPI 13.1",
+                           os_addr_text(&c->local, true, text));
+    return conn_connect(k->conn, &c->local, &c->peer, &c->binding);
+}
+
+/* Any ephemeral port: the next one that neither this process nor the system holds. */
+static NTSTATUS connect_ephemeral(struct connector *k, struct connect_call *c)
+{
+    const struct options *o = &k->object.adapter->options;
+    struct port_walk walk;
+    NTSTATUS status;
+
+    port_walk_begin(&walk, o->port_low, o->port_high);
+    while ((k->endpoint = port_walk_next(&walk, &c->local, &c->peer)) != NULL) {
+        status = conn_connect(k->conn, endpoint_address(k->endpoint), &c->peer, &c->binding);
+        if (status != STATUS_SHARING_VIOLATION && status != STATUS_ADDRESS_ALREADY_EXISTS)
+            return status;
+        endpoint_drop(k->endpoint);
+        k->endpoint = NULL;
+    }
+    return object_fail(&k->object, CALL_CONNECT, STATUS_TOO_MANY_ADDRESSES,
+                       "no port is left in %u..%u, rule NDKPI 13.1", o->port_low, o->port_high);
+}
+
+static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_call *c,
+                              NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct request *request;
+    NTSTATUS status = take_qp(k, CALL_CONNECT, qp);
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    request = request_new(&k->object, CALL_CONNECT, completion, context);
+    if (!request) {
+        untake_qp(k);
+        return object_fail(&k->object, CALL_CONNECT, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    c->binding.qp = k->qp;
+    c->binding.initiator = &k->qp->initiator;
+    c->binding.receive = &k->qp->receive;
+    c->binding.home = k->qp->object.home;
+    k->object.home = k->qp->object.home;
+    atomic_store(&k->pending, request);
+    status = c->local.port ? connect_fixed(k, c) : connect_ephemeral(k, c);
+    if (status == STATUS_SUCCESS)
+        return STATUS_PENDING;
+    atomic_store(&k->pending, NULL);
+    request_drop(request);
+    endpoint_drop(k->endpoint);
+    k->endpoint = NULL;
+    untake_qp(k);
+    return status;
+}
+
+static NTSTATUS connector_connect(NDK_CONNECTOR *ndk, NDK_QP *qp, CONST PSOCKADDR source,
+                                  ULONG source_length, CONST PSOCKADDR target,
+                                  ULONG target_length, ULONG inbound, ULONG outbound,
+                                  CONST PVOID data, ULONG data_length,
+                                  NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct connector *k = connector_from(ndk);
+    struct connect_call c = {.binding = {.inbound_reads = inbound,
+                                         .outbound_reads = outbound,
+                                         .private_data = data,
+                                         .private_length = data_length}};
+    NTSTATUS status = object_injected(&k->object, CALL_CONNECT);
+
+    if (status == STATUS_SUCCESS)
+        status = check_unused(k, CALL_CONNECT);
+    if (status == STATUS_SUCCESS)
+        status = check_private(k, CALL_CONNECT, data, data_length,
+                               k->object.adapter->options.max_caller_data);
+    if (status == STATUS_SUCCESS)
+        status = connect_addresses(k, source, source_length, target, target_length, &c);
+    if (status == STATUS_SUCCESS)
+        status = connect_start(k, qp, &c, completion, context);
+    if (status == STATUS_PENDING)
+        return status;
+    return request_answer(&k->object, CALL_CONNECT, completion, context, status);
+}
+
+static NTSTATUS connector_connect_shared(NDK_CONNECTOR *ndk, NDK_QP *qp,
+                                         NDK_SHARED_ENDPOINT *endpoint, CONST PSOCKADDR target,
+                                         ULONG target_length, ULONG inbound, ULONG outbound,
+                                         CONST PVOID data, ULONG data_length,
+                                         NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct object *object = &connector_from(ndk)->object;
+    NTSTATUS status = object_injected(object, CALL_CONNECT_WITH_SHARED_ENDPOINT);
+
+    (void)qp;
+    (void)endpoint;
+    (void)target;
+    (void)target_length;
+    (void)inbound;
+    (void)outbound;
+    (void)data;
+    (void)data_length;
+    if (status == STATUS_SUCCESS)
+        status = object_fail(object, CALL_CONNECT_WITH_SHARED_ENDPOINT, STATUS_NOT_SUPPORTED,
+                             "shared endpoints are not supported");
+    return request_answer(object, CALL_CONNECT_WITH_SHARED_ENDPOINT, completion, context, status);
+}
+
+/* ---- CompleteConnect ------------------------------------------------------------------------ */
+
+static NTSTATUS complete_connect(struct connector *k, enum call call,
+                                 NDK_FN_DISCONNECT_EVENT_CALLBACK event,
+                                 NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event_ex, PVOID event_context,
+                                 NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    NTSTATUS status = object_injected(&k->object, call);
+    struct request *request = NULL, *none = NULL;
+    bool done = false;
+
+    if (status == STATUS_SUCCESS) {
+        request = request_new(&k->object, call, completion, context);
+        if (!request)
+            status = object_fail(&k->object, call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    if (request && !atomic_compare_exchange_strong(&k->pending, &none, request)) {
+        request_drop(request);
+        request = NULL;
+        status = object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
+                             "another request of this connector is pending");
+    }
+    if (request) {
+        k->event = event;
+        k->event_ex = event_ex;
+        k->event_context = event_context;
+        status = conn_complete(k->conn, &done);
+        if (status == STATUS_SUCCESS && !done)
+            return STATUS_PENDING;
+        /* Known at once; but an end of the connection may have answered it meanwhile. */
+        if (!atomic_exchange(&k->pending, NULL))
+            return STATUS_PENDING;
+        request_drop(request);
+        if (status == STATUS_SUCCESS)
+            on_established(k, STATUS_SUCCESS);
+        else
+            object_fail(&k->object, call, status,
+                        "there is no accepted connect to complete (reason 0x%08x), rule NDKPI 13.3",
+                        conn_reason(k->conn));
+    }
+    return request_answer(&k->object, call, completion, context, status);
+}
+
+static NTSTATUS connector_complete(NDK_CONNECTOR *ndk, NDK_FN_DISCONNECT_EVENT_CALLBACK event,
+                                   PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
+                                   PVOID context)
+{
+    return complete_connect(connector_from(ndk), CALL_COMPLETE_CONNECT, event, NULL, event_context,
+                            completion, context);
+}
+
+static NTSTATUS connector_complete_ex(NDK_CONNECTOR *ndk,
+                                      NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event,
+                                      PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
+                                      PVOID context)
+{
+    return complete_connect(connector_from(ndk), CALL_COMPLETE_CONNECT_EX, NULL, event,
+                            event_context, completion, context);
+}
+
+/* ---- Accept --------------------------------------------------------------------------------- */
+
+struct accept_call {
+    enum call call;
+    NDK_QP *qp;
+    ULONG inbound, outbound, data_length;
+    CONST VOID *data;
+    NDK_FN_DISCONNECT_EVENT_CALLBACK event;
+    NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event_ex;
+    PVOID event_context;
+};
+
+static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
+                             NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct conn_binding binding = {.inbound_reads = c->inbound,
+                                   .outbound_reads = c->outbound,
+                                   .private_data = c->data,
+                                   .private_length = c->data_length};
+    struct request *request;
+    NTSTATUS status;
+
+    if (!k->listener || k->qp)
+        return object_fail(&k->object, c->call, STATUS_CONNECTION_INVALID,
+                           "there is no undecided incoming connection here, rule NDKPI 13.4");
+    status = take_qp(k, c->call, c->qp);
+    if (status != STATUS_SUCCESS)
+        return status;
+    request = request_new(&k->object, c->call, completion, context);
+    if (!request) {
+        untake_qp(k);
+        return object_fail(&k->object, c->call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    k->event = c->event;
+    k->event_ex = c->event_ex;
+    k->event_context = c->event_context;
+    k->object.home = k->qp->object.home;
+    binding.qp = k->qp;
+    binding.initiator = &k->qp->initiator;
+    binding.receive = &k->qp->receive;
+    binding.home = k->qp->object.home;
+    atomic_store(&k->pending, request);
+    status = conn_accept(k->conn, &binding);
+    if (status == STATUS_SUCCESS) {
+        decided(k);
+        return STATUS_PENDING;
+    }
+    atomic_store(&k->pending, NULL);
+    request_drop(request);
+    untake_qp(k);
+    return object_fail(&k->object, c->call, status,
+                       "the connecting peer has gone or the connection was decided before "
+                       "(reason 0x%08x), rule NDKPI 13.4",
+                       conn_reason(k->conn));
+}
+
+static NTSTATUS accept_connection(struct connector *k, const struct accept_call *c,
+                                  NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    NTSTATUS status = object_injected(&k->object, c->call);
+
+    if (status == STATUS_SUCCESS)
+        status = check_private(k, c->call, c->data, c->data_length,
+                               k->object.adapter->options.max_callee_data);
+    if (status == STATUS_SUCCESS)
+        status = accept_start(k, c, completion, context);
+    if (status == STATUS_PENDING)
+        return status;
+    return request_answer(&k->object, c->call, completion, context, status);
+}
+
+static NTSTATUS connector_accept(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, ULONG outbound,
+                                 CONST PVOID data, ULONG data_length,
+                                 NDK_FN_DISCONNECT_EVENT_CALLBACK event, PVOID event_context,
+                                 NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    const struct accept_call c = {.call = CALL_ACCEPT,
+                                  .qp = qp,
+                                  .inbound = inbound,
+                                  .outbound = outbound,
+                                  .data = data,
+                                  .data_length = data_length,
+                                  .event = event,
+                                  .event_context = event_context};
+
+    return accept_connection(connector_from(ndk), &c, completion, context);
+}
+
+static NTSTATUS connector_accept_ex(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, ULONG outbound,
+                                    CONST PVOID data, ULONG data_length,
+                                    NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event,
+                                    PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
+                                    PVOID context)
+{
+    const struct accept_call c = {.call = CALL_ACCEPT_EX,
+                                  .qp = qp,
+                                  .inbound = inbound,
+                                  .outbound = outbound,
+                                  .data = data,
+                                  .data_length = data_length,
+                                  .event_ex = event,
+                                  .event_context = event_context};
+
+    return accept_connection(connector_from(ndk), &c, completion, context);
+}
+
+NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
+{
+    struct connector *k = connector_from(ndk);
+    NTSTATUS status = object_injected(&k->object, CALL_REJECT);
+
+    if (status == STATUS_SUCCESS)
+        status = check_private(k, CALL_REJECT, data, length,
+                               k->object.adapter->options.max_callee_data);
+    if (status != STATUS_SUCCESS)
+        return status;
+    status = conn_reject(k->conn, data, length);
+    if (status != STATUS_SUCCESS)
+        return object_fail(&k->object, CALL_REJECT, status,
+                           "there is nothing undecided to reject (reason 0x%08x), rule NDKPI 13.5",
+                           conn_reason(k->conn));
+    decided(k);
+    return STATUS_SUCCESS;
+}
+
+/* ---- Disconnect ----------------------------------------------------------------------------- */
+
+static NTSTATUS connector_disconnect(NDK_CONNECTOR *ndk, NDK_FN_REQUEST_COMPLETION completion,
+                                     PVOID context)
+{
+    struct connector *k = connector_from(ndk);
+    NTSTATUS status = object_injected(&k->object, CALL_DISCONNECT);
+    struct request *request = NULL, *none = NULL;
+
+    if (status == STATUS_SUCCESS) {
+        request = request_new(&k->object, CALL_DISCONNECT, completion, context);
+        if (!request)
+            status = object_fail(&k->object, CALL_DISCONNECT, STATUS_INSUFFICIENT_RESOURCES,
+                                 "no memory");
+    }
+    if (request && !atomic_compare_exchange_strong(&k->disconnecting, &none, request)) {
+        request_drop(request);
+        request = NULL;
+        status = object_fail(&k->object, CALL_DISCONNECT, STATUS_CONNECTION_INVALID,
+                             "a disconnect is pending already");
+    }
+    if (request) {
+        status = conn_disconnect(k->conn);
+        if (status == STATUS_SUCCESS)
+            return STATUS_PENDING;
+        if (!atomic_exchange(&k->disconnecting, NULL))
+            return STATUS_PENDING;
+        request_drop(request);
+        object_fail(&k->object, CALL_DISCONNECT, status,
+                    "the connector is not connected, rule NDKPI 13.9");
+    }
+    return request_answer(&k->object, CALL_DISCONNECT, completion, context, status);
+}
+
+const NDK_CONNECTOR_DISPATCH connector_dispatch = {
+    .NdkCloseConnector = object_close,
+    .NdkQueryExtension = object_query_extension,
+    .NdkConnect = connector_connect,
+    .NdkConnectWithSharedEndpoint = connector_connect_shared,
+    .NdkCompleteConnect = connector_complete,
+    .NdkAccept = connector_accept,
+    .NdkReject = connector_reject,
+    .NdkGetConnectionData = connector_get_data,
+    .NdkGetLocalAddress = connector_get_local,
+    .NdkGetPeerAddress = connector_get_peer,
+    .NdkDisconnect = connector_disconnect,
+    .NdkCompleteConnectEx = connector_complete_ex,
+    .NdkAcceptEx = connector_accept_ex,
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Connectors: the face of a connection. The connection room decides what happens; this room turns
+ * its events into request completions and event callbacks, in their order (the connector's strand).
+ *
+ * At most one of connect, complete connect and accept pends at a time, and at most one disconnect:
+ * whoever takes the request out of `pending` or `disconnecting` completes it. The connection holds a
+ * reference on the connector until its socket is gone, so a close pends as long.
+ *
+ * Lock: connector->lock (leaf) guards what the calls of the consumer have fixed (bound, addresses'
+ * family, event function); events come under conn->lock and take no lock of this room.
+ */
+#ifndef SOFTNDK_PROVIDER_CONNECTOR_H
+#define SOFTNDK_PROVIDER_CONNECTOR_H
+
+#include "base/reason.h"
+#include "conn/conn.h"
+#include "provider/object.h"
+#include "provider/ports.h"
+#include "provider/qp.h"
+
+struct listener;
+
+struct connector {
+    struct object object;
+    struct conn *conn;
+    struct qp *qp; /* bound by Connect or Accept; an antecedent from then on */
+    struct endpoint *endpoint;
+    ADDRESS_FAMILY family; /* the number the consumer uses for IPv6, 0: Windows' */
+
+    _Atomic(struct request *) pending, disconnecting;
+
+    /* the disconnect event, fixed before the call that can lead to it */
+    NDK_FN_DISCONNECT_EVENT_CALLBACK event;
+    NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event_ex;
+    PVOID event_context;
+    ULONG event_reason;
+    struct engine_item event_item;
+
+    /* passive side */
+    struct listener *listener; /* an antecedent */
+    struct engine_item request_item;
+    atomic_bool delivered; /* the connect event is due or was raised */
+    struct connector *startup_next, *startup_previous; /* listener's list; its lock */
+    bool in_startup;
+    bool undecided; /* counts at the listener; consumer's calls only, after delivery */
+    bool active;    /* counts as an active connection; conn->lock */
+};
+
+static inline struct connector *connector_from(NDK_CONNECTOR *ndk)
+{
+    return (struct connector *)(void *)ndk;
+}
+
+extern const NDK_CONNECTOR_DISPATCH connector_dispatch;
+/* Adapter slot NdkCreateConnector. */
+NTSTATUS connector_create(NDK_ADAPTER *adapter, NDK_FN_CREATE_COMPLETION completion, PVOID context,
+                          NDK_CONNECTOR **out);
+
+/*
+ * A connector for a descriptor that the listener accepted; shown to the consumer with the connect
+ * event once a whole Request is in, discarded otherwise. The listener's startup list gets it before
+ * anything can happen. False: no resources, the descriptor is closed.
+ */
+bool connector_incoming(struct listener *listener, int fd, const struct os_addr *peer);
+
+/* Slots of connector_slots.c. */
+NTSTATUS connector_reject(NDK_CONNECTOR *connector, CONST PVOID data, ULONG length);
+NTSTATUS connector_get_data(NDK_CONNECTOR *connector, ULONG *inbound, ULONG *outbound, PVOID data,
+                            ULONG *length);
+NTSTATUS connector_get_local(NDK_CONNECTOR *connector, PSOCKADDR address, ULONG *length);
+NTSTATUS connector_get_peer(NDK_CONNECTOR *connector, PSOCKADDR address, ULONG *length);
+
+#endif

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT
+/* See listener.h. The accept loop runs on the home shard; the consumer's calls on any thread. */
+#include "provider/listener.h"
+
+#include <ntstatus.h>
+
+#include "base/red.h"
+#include "provider/adapter.h"
+#include "provider/sockaddr.h"
+
+#define LISTEN_BACKLOG 1024
+#define ACCEPT_BATCH 64
+
+/* ---- startups ------------------------------------------------------------------------------- */
+
+bool listener_startup_add(struct listener *listener, struct connector *k)
+{
+    bool taken;
+
+    os_mutex_lock(&listener->lock);
+    taken = listener->state == LISTENER_LISTENING && !listener->paused &&
+            listener->startup_count < listener->object.adapter->options.max_startups;
+    if (taken) {
+        k->startup_previous = NULL;
+        k->startup_next = listener->startups;
+        if (listener->startups)
+            listener->startups->startup_previous = k;
+        listener->startups = k;
+        listener->startup_count++;
+        k->in_startup = true;
+    }
+    os_mutex_unlock(&listener->lock);
+    return taken;
+}
+
+void listener_startup_remove(struct listener *listener, struct connector *k)
+{
+    os_mutex_lock(&listener->lock);
+    if (k->in_startup) {
+        k->in_startup = false;
+        if (k->startup_previous)
+            k->startup_previous->startup_next = k->startup_next;
+        else
+            listener->startups = k->startup_next;
+        if (k->startup_next)
+            k->startup_next->startup_previous = k->startup_previous;
+        listener->startup_count--;
+    }
+    os_mutex_unlock(&listener->lock);
+}
+
+bool listener_may_deliver(struct listener *listener)
+{
+    bool may;
+
+    os_mutex_lock(&listener->lock);
+    may = listener->state == LISTENER_LISTENING && !listener->paused &&
+          atomic_load(&listener->undecided) < listener->object.adapter->options.max_pending_connects;
+    if (may)
+        atomic_fetch_add(&listener->undecided, 1);
+    os_mutex_unlock(&listener->lock);
+    return may;
+}
+
+/* ---- the socket ----------------------------------------------------------------------------- */
+
+static void listener_ready(struct engine_watch *watch, unsigned events)
+{
+    struct listener *listener = CONTAINING_RECORD(watch, struct listener, watch);
+
+    (void)events;
+    object_ref(&listener->object);
+    for (;;) {
+        struct os_addr peer;
+        int fd = os_tcp_accept(listener->fd, &peer);
+
+        if (fd == -ECONNABORTED)
+            continue;
+        if (fd < 0) {
+            if (fd == -EMFILE || fd == -ENFILE)
+                object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
+                            "no descriptor left for an incoming connection");
+            break;
+        }
+        connector_incoming(listener, fd, &peer);
+    }
+    object_unref(&listener->object);
+}
+
+/* On the home shard: the socket leaves the poll set and goes. */
+static void listener_stopped(struct engine_work *work)
+{
+    struct listener *listener = CONTAINING_RECORD(work, struct listener, stop);
+
+    engine_watch_del(&listener->watch);
+    os_tcp_close(listener->fd);
+    object_unref(&listener->object);
+}
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+static void listener_cancel(struct object *object)
+{
+    struct listener *listener = CONTAINING_RECORD(object, struct listener, object);
+    bool listening;
+
+    os_mutex_lock(&listener->lock);
+    listening = listener->state == LISTENER_LISTENING;
+    listener->state = LISTENER_CLOSED;
+    os_mutex_unlock(&listener->lock);
+    if (listening) {
+        os_tcp_shutdown_recv(listener->fd); /* refused from this moment on */
+        object_ref(&listener->object);
+        engine_run(object->home, &listener->stop);
+    }
+    /* What has not sent its Request yet has nobody to be shown to. */
+    for (;;) {
+        struct connector *k;
+
+        os_mutex_lock(&listener->lock);
+        k = listener->startups;
+        if (k)
+            object_ref(&k->object);
+        os_mutex_unlock(&listener->lock);
+        if (!k)
+            break;
+        listener_startup_remove(listener, k);
+        conn_close(k->conn);
+        object_unref(&k->object);
+    }
+}
+
+static void listener_release(struct object *object)
+{
+    struct listener *listener = CONTAINING_RECORD(object, struct listener, object);
+
+    endpoint_drop(listener->endpoint);
+    os_mutex_destroy(&listener->lock);
+}
+
+static const struct object_class listener_class = {
+    .type = NdkObjectTypeListener,
+    .name = "listener",
+    .size = sizeof(struct listener),
+    .cancel = listener_cancel,
+    .release = listener_release,
+};
+
+NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event,
+                         PVOID event_context, NDK_FN_CREATE_COMPLETION completion, PVOID context,
+                         NDK_LISTENER **out)
+{
+    struct object *parent = &adapter_from(ndk)->object;
+    NTSTATUS status = object_injected(parent, CALL_CREATE_LISTENER);
+    struct object *object = NULL;
+
+    if (status != STATUS_SUCCESS) {
+        ;
+    } else if (!event) {
+        status = object_fail(parent, CALL_CREATE_LISTENER, STATUS_INVALID_PARAMETER,
+                             "ConnectEvent is NULL, rule NDKPI 6.6");
+    } else {
+        object = object_new(&listener_class, parent, &listener_dispatch);
+        if (!object)
+            status = object_fail(parent, CALL_CREATE_LISTENER, STATUS_INSUFFICIENT_RESOURCES,
+                                 "no memory");
+    }
+    if (object) {
+        struct listener *listener = CONTAINING_RECORD(object, struct listener, object);
+
+        listener->event = event;
+        listener->event_context = event_context;
+        listener->fd = -1;
+        listener->stop.run = listener_stopped;
+        os_mutex_init(&listener->lock);
+        object->home = engine_shard_next();
+    }
+    return create_answer(parent, CALL_CREATE_LISTENER, completion, context, status, object,
+                         (void **)out);
+}
+
+/* ---- Listen --------------------------------------------------------------------------------- */
+
+/* A listening socket on address; the descriptor or -errno. */
+static int listen_socket(const struct os_addr *address)
+{
+    int fd = os_tcp_socket((enum os_family)address->family);
+    int err;
+
+    if (fd < 0)
+        return fd;
+    err = os_tcp_bind(fd, address);
+    if (err == 0)
+        err = os_tcp_listen(fd, LISTEN_BACKLOG);
+    if (err == 0)
+        return fd;
+    os_tcp_close(fd);
+    return err;
+}
+
+/* Takes the endpoint and the socket; port 0: any of the range that nobody holds. */
+static NTSTATUS listen_take(struct listener *listener, const struct os_addr *address)
+{
+    const struct options *o = &listener->object.adapter->options;
+    char text[OS_ADDR_TEXT_MAX];
+    struct port_walk walk;
+    bool memory = false;
+
+    if (address->port) {
+        listener->endpoint = endpoint_take(address, &memory);
+        listener->fd = listener->endpoint ? listen_socket(address)
+                       : memory           ? -ENOMEM
+                                          : -EADDRINUSE;
+    } else {
+        port_walk_begin(&walk, o->port_low, o->port_high);
+        listener->fd = -EADDRINUSE;
+        while (listener->fd == -EADDRINUSE) {
+            endpoint_drop(listener->endpoint);
+            listener->endpoint = port_walk_next(&walk, address, NULL);
+            if (!listener->endpoint)
+                return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
+                                   "no port is left in %u..%u, rule NDKPI 14.1", o->port_low,
+                                   o->port_high);
+            listener->fd = listen_socket(endpoint_address(listener->endpoint));
+        }
+    }
+    if (listener->fd >= 0)
+        return STATUS_SUCCESS;
+    endpoint_drop(listener->endpoint);
+    listener->endpoint = NULL;
+    return object_fail(&listener->object, CALL_LISTEN, conn_status_from_listen(listener->fd),
+                       "cannot listen on %s (error %d), rule NDKPI 14.1",
+                       os_addr_text(address, true, text), -listener->fd);
+}
+
+/* Lock held. */
+static NTSTATUS listen_start(struct listener *listener, const struct os_addr *address)
+{
+    NTSTATUS status;
+    int err;
+
+    if (listener->state != LISTENER_IDLE)
+        return object_fail(&listener->object, CALL_LISTEN, STATUS_INVALID_DEVICE_STATE,
+                           "the listener is listening already");
+    status = listen_take(listener, address);
+    if (status != STATUS_SUCCESS)
+        return status;
+    listener->state = LISTENER_LISTENING;
+    err = engine_watch_add(&listener->watch, listener->object.home, listener->fd, listener_ready);
+    if (err == 0)
+        return STATUS_SUCCESS;
+    listener->state = LISTENER_IDLE;
+    os_tcp_close(listener->fd);
+    listener->fd = -1;
+    endpoint_drop(listener->endpoint);
+    listener->endpoint = NULL;
+    return object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
+                       "cannot watch the socket (error %d)", -err);
+}
+
+static NTSTATUS listener_listen(NDK_LISTENER *ndk, CONST PSOCKADDR pointer, ULONG length,
+                                NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct listener *listener = listener_from(ndk);
+    struct object *object = &listener->object;
+    NTSTATUS status = object_injected(object, CALL_LISTEN);
+    char text[OS_ADDR_TEXT_MAX];
+    struct os_addr address;
+
+    if (status != STATUS_SUCCESS) {
+        ;
+    } else if (!sockaddr_get(pointer, length, &address, &listener->family)) {
+        status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS,
+                             "pAddress is no IPv4 or IPv6 address (length %u)", length);
+    } else if (!adapter_owns_address(object->adapter, &address)) {
+        status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS,
+                             "address %s is not one of interface %s, rule NDKPI 14.1",
+                             os_addr_text(&address, false, text), object->adapter->interface.name);
+    } else {
+        os_mutex_lock(&listener->lock);
+        status = listen_start(listener, &address);
+        os_mutex_unlock(&listener->lock);
+    }
+    return request_answer(object, CALL_LISTEN, completion, context, status);
+}
+
+static NTSTATUS listener_get_local(NDK_LISTENER *ndk, PSOCKADDR address, ULONG *length)
+{
+    struct listener *listener = listener_from(ndk);
+    NTSTATUS status = object_injected(&listener->object, CALL_GET_ADDRESS);
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    os_mutex_lock(&listener->lock);
+    if (listener->state == LISTENER_LISTENING)
+        status = sockaddr_put(endpoint_address(listener->endpoint), listener->family, address,
+                              length);
+    else
+        status = STATUS_INVALID_DEVICE_STATE;
+    os_mutex_unlock(&listener->lock);
+    if (status == STATUS_INVALID_DEVICE_STATE)
+        object_fail(&listener->object, CALL_GET_ADDRESS, status, "the listener is not listening");
+    return status;
+}
+
+static VOID listener_control(NDK_LISTENER *ndk, BOOLEAN pause)
+{
+    struct listener *listener = listener_from(ndk);
+    int err = 0;
+
+    os_mutex_lock(&listener->lock);
+    if (listener->state == LISTENER_LISTENING && (pause != FALSE) != listener->paused) {
+        listener->paused = pause != FALSE;
+        /* As if nobody listened: refused at once, the port stays bound. */
+        err = listener->paused ? os_tcp_shutdown_recv(listener->fd)
+                               : os_tcp_listen(listener->fd, LISTEN_BACKLOG);
+    }
+    os_mutex_unlock(&listener->lock);
+    if (err)
+        object_fail(&listener->object, CALL_LISTEN, STATUS_SHARING_VIOLATION,
+                    "cannot listen again after a pause (error %d)", -err);
+}
+
+const NDK_LISTENER_DISPATCH listener_dispatch = {
+    .NdkCloseListener = object_close,
+    .NdkQueryExtension = object_query_extension,
+    .NdkListen = listener_listen,
+    .NdkGetLocalAddress = listener_get_local,
+    .NdkControlConnectEvents = listener_control,
+};

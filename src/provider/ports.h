@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Endpoints: which local addresses and ports are held, and by how many. One table of the process,
+ * since all adapters share its ports; the kernel decides between processes.
+ *
+ *   implicit, from NdkListen    the listener and every connector accepted over it
+ *   implicit, from NdkConnect   that connector, until it is closed, also when the connect failed
+ *
+ * Lock: the table's (leaf).
+ */
+#ifndef SOFTNDK_PROVIDER_PORTS_H
+#define SOFTNDK_PROVIDER_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/os.h"
+
+struct endpoint;
+
+/* Takes address:port (port not 0) with one reference; NULL: held already, or no memory (*memory is
+ * set then). */
+struct endpoint *endpoint_take(const struct os_addr *address, bool *memory);
+void endpoint_ref(struct endpoint *endpoint);
+/* The last one frees the address. NULL is fine. */
+void endpoint_drop(struct endpoint *endpoint);
+const struct os_addr *endpoint_address(const struct endpoint *endpoint);
+
+/*
+ * Walks the ephemeral range from a random start: each call takes the next free port of low..high for
+ * address, except the one of `avoid` when that has the same IP (a socket must not connect to
+ * itself). NULL: the whole range was seen.
+ */
+struct port_walk {
+    uint32_t low, count, at, seen;
+};
+void port_walk_begin(struct port_walk *walk, uint32_t low, uint32_t high);
+struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *address,
+                                const struct os_addr *avoid);
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Queue pairs: parameter checks and posting here, everything that moves in the connection room,
+ * which asks back through qp_conn_ops (memory, local operations, completions).
+ *
+ * States: IDLE - a connector binds it (Connect, Accept) - BOUND - an attempt that failed before work
+ * could be posted unbinds it again. A pair that was connected stays bound for good.
+ *
+ * Locks: qp->lock (order: conn->lock, qp->lock, queue lock, CQ lock) guards state and conn. Posts
+ * take none: the consumer serializes them per queue. The connections of failed attempts are kept
+ * until the QP goes, since a post may still be looking at one.
+ */
+#ifndef SOFTNDK_PROVIDER_QP_H
+#define SOFTNDK_PROVIDER_QP_H
+
+#include "conn/conn.h"
+#include "provider/cq.h"
+#include "provider/mr.h"
+#include "provider/pd.h"
+
+struct qp_retired {
+    struct qp_retired *next;
+    struct conn *conn;
+};
+
+struct qp {
+    struct object object;
+    struct pd *pd;
+    struct cq *receive_cq, *initiator_cq;
+    PVOID context;
+    ULONG max_initiator_sge, max_receive_sge, max_read_sge, max_inline;
+    ULONG max_transfer;
+    struct conn_queue initiator, receive;
+
+    os_mutex lock;
+    bool bound;
+    _Atomic(struct conn *) conn; /* referenced */
+    struct qp_retired *retired;
+
+    struct engine_work overrun; /* a CQ died: the connection ends */
+    atomic_bool overrun_queued;
+    /* the local operation and the invalidation that pended; one of each at a time */
+    struct conn_wr *local_wr;
+    struct mr *local_mr, *invalidating;
+};
+
+static inline struct qp *qp_from(NDK_QP *ndk)
+{
+    return (struct qp *)(void *)ndk;
+}
+
+extern const NDK_QP_DISPATCH qp_dispatch;
+/* PD slot NdkCreateQp. */
+NTSTATUS qp_create(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVOID qp_context,
+                   ULONG receive_depth, ULONG initiator_depth, ULONG max_receive_sge,
+                   ULONG max_initiator_sge, ULONG inline_octets,
+                   NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_QP **out);
+
+/* Takes the QP for a connection, which is referenced. STATUS_CONNECTION_ACTIVE: it is in use or was
+ * connected before; STATUS_INSUFFICIENT_RESOURCES. */
+NTSTATUS qp_bind(struct qp *qp, struct conn *conn);
+/* The attempt failed before work could be posted: the QP is as before. */
+void qp_unbind(struct qp *qp, struct conn *conn);
+
+/* Memory, local operations and completions for the connection room (qp_ops.c). */
+enum access_result qp_map(void *qp, uint32_t token, uint64_t address, uint32_t length,
+                          uint32_t need, struct access *hold, struct os_iov *pieces, int *count);
+void qp_unmap(void *qp, struct access *hold);
+NTSTATUS qp_local(void *qp, struct conn_wr *wr);
+void qp_local_drop(void *qp, struct conn_wr *wr);
+enum access_result qp_invalidate_token(void *qp, uint32_t token, bool remote, bool *pending);
+void qp_complete_receives(void *qp, const struct conn_completion *list, unsigned count);
+void qp_complete_requests(void *qp, const struct conn_completion *list, unsigned count);
+void qp_overrun(struct engine_work *work);
+
+#endif

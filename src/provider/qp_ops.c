@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+/* What the connection room asks of a queue pair; see struct conn_ops. Called by the owners of the
+ * connection's directions, without a lock unless struct conn_ops says otherwise. */
+#include <ntstatus.h>
+
+#include "base/red.h"
+#include "provider/adapter.h"
+#include "provider/qp.h"
+
+enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_t length,
+                          uint32_t need, struct access *hold, struct os_iov *pieces, int *count)
+{
+    struct qp *qp = owner;
+    enum access_result result;
+    int room = *count;
+
+    if (token == qp->pd->privileged_token &&
+        !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE))) {
+        /* Adapter pages are this process's pages; a logical address is the host address. */
+        if (need & ACCESS_READ_SINK)
+            return ACCESS_NO_RIGHT;
+        if (address + length < address)
+            return ACCESS_WRAP;
+        hold->slot = NULL;
+        *count = room ? 1 : 0;
+        if (room) {
+            pieces[0].base = (void *)(uintptr_t)address;
+            pieces[0].len = length;
+        }
+        return ACCESS_OK;
+    }
+    result = mem_begin(qp->object.adapter->tokens, token, qp->pd, qp, address, length, need, hold);
+    if (result != ACCESS_OK || room == 0)
+        return result;
+    *count = mem_pieces(hold, address, length, pieces, room);
+    if (*count >= 0)
+        return ACCESS_OK;
+    mem_end(hold);
+    return ACCESS_BOUNDS;
+}
+
+void qp_unmap(void *owner, struct access *hold)
+{
+    (void)owner;
+    if (hold->slot)
+        mem_end(hold);
+}
+
+/* ---- local operations ----------------------------------------------------------------------- */
+
+static void local_over(void *context)
+{
+    struct qp *qp = context;
+    struct mr *mr = qp->local_mr;
+
+    conn_local_done(atomic_load(&qp->conn), qp->local_wr, STATUS_SUCCESS);
+    object_unref(&mr->object);
+    object_unref(&qp->object);
+}
+
+static NTSTATUS local_invalidate(struct qp *qp, struct conn_wr *wr)
+{
+    struct mr *mr = wr->object;
+    NTSTATUS status;
+
+    wr->object = NULL;
+    qp->local_wr = wr;
+    qp->local_mr = mr;
+    object_ref(&qp->object); /* until local_over() */
+    status = mr_invalidate(mr, local_over, qp);
+    if (status == STATUS_PENDING)
+        return status;
+    object_unref(&mr->object);
+    object_unref(&qp->object);
+    return status;
+}
+
+NTSTATUS qp_local(void *owner, struct conn_wr *wr)
+{
+    struct mr_fast *fast;
+
+    switch (wr->op) {
+    case CONN_OP_FAST_REGISTER:
+        fast = wr->object;
+        wr->object = NULL;
+        return mr_fast_execute(fast);
+    case CONN_OP_INVALIDATE:
+        return local_invalidate(owner, wr);
+    default:
+        return STATUS_INVALID_DEVICE_REQUEST;
+    }
+}
+
+void qp_local_drop(void *owner, struct conn_wr *wr)
+{
+    (void)owner;
+    if (!wr->object)
+        return;
+    if (wr->op == CONN_OP_FAST_REGISTER)
+        mr_fast_discard(wr->object);
+    else if (wr->op == CONN_OP_INVALIDATE)
+        object_unref(&((struct mr *)wr->object)->object);
+    wr->object = NULL;
+}
+
+static void invalidated(void *context)
+{
+    struct qp *qp = context;
+    struct mr *mr = qp->invalidating;
+
+    conn_invalidated(atomic_load(&qp->conn));
+    object_unref(&mr->object);
+    object_unref(&qp->object);
+}
+
+enum access_result qp_invalidate_token(void *owner, uint32_t token, bool remote, bool *pending)
+{
+    struct qp *qp = owner;
+    struct mr *mr = mr_find_fast(qp->object.adapter->tokens, token, qp->pd, remote);
+    NTSTATUS status;
+
+    if (!mr)
+        return ACCESS_INVALID_TOKEN;
+    qp->invalidating = mr;
+    object_ref(&qp->object); /* until invalidated() */
+    status = mr_invalidate(mr, invalidated, qp);
+    *pending = status == STATUS_PENDING;
+    if (*pending)
+        return ACCESS_OK;
+    object_unref(&mr->object);
+    object_unref(&qp->object);
+    return NT_SUCCESS(status) ? ACCESS_OK : ACCESS_INVALID_TOKEN;
+}
+
+/* ---- completions ---------------------------------------------------------------------------- */
+
+static const NDK_OPERATION_TYPE operation_types[] = {
+    [CONN_OP_RECEIVE] = NdkOperationTypeReceive,
+    [CONN_OP_SEND] = NdkOperationTypeSend,
+    [CONN_OP_WRITE] = NdkOperationTypeWrite,
+    [CONN_OP_READ] = NdkOperationTypeRead,
+    [CONN_OP_BIND] = NdkOperationTypeBind,
+    [CONN_OP_FAST_REGISTER] = NdkOperationTypeFastRegister,
+    [CONN_OP_INVALIDATE] = NdkOperationTypeInvalidate,
+};
+
+#define ENTRY_BATCH 32u
+
+static void complete(struct qp *qp, struct cq *cq, const struct conn_completion *list,
+                     unsigned count)
+{
+    struct cq_entry entries[ENTRY_BATCH];
+
+    while (count) {
+        unsigned n = count < ENTRY_BATCH ? count : ENTRY_BATCH;
+
+        for (unsigned i = 0; i < n; i++) {
+            const struct conn_completion *c = &list[i];
+
+            entries[i] = (struct cq_entry){
+                .status = c->status,
+                .octets = c->octets,
+                .qp_context = qp->context,
+                .context = c->context,
+                .type = c->invalidated ? NdkOperationTypeReceiveAndInvalidate
+                                       : operation_types[c->op],
+                .provider_code = c->provider_code,
+                .token = c->token,
+                .solicits = c->solicited || (!NT_SUCCESS(c->status) && !RED("error_not_solicited")),
+            };
+        }
+        if (!cq_put(cq, entries, n) && !atomic_exchange(&qp->overrun_queued, true)) {
+            object_ref(&qp->object);
+            engine_run(cq->object.home, &qp->overrun);
+        }
+        list += n;
+        count -= n;
+    }
+}
+
+void qp_complete_receives(void *owner, const struct conn_completion *list, unsigned count)
+{
+    struct qp *qp = owner;
+
+    complete(qp, qp->receive_cq, list, count);
+}
+
+void qp_complete_requests(void *owner, const struct conn_completion *list, unsigned count)
+{
+    struct qp *qp = owner;
+
+    complete(qp, qp->initiator_cq, list, count);
+}
+
+/* A CQ of this QP died; called with nothing held, on a shard. */
+void qp_overrun(struct engine_work *work)
+{
+    struct qp *qp = CONTAINING_RECORD(work, struct qp, overrun);
+    struct conn *conn;
+
+    os_mutex_lock(&qp->lock);
+    conn = atomic_load(&qp->conn);
+    if (conn)
+        conn_ref(conn);
+    os_mutex_unlock(&qp->lock);
+    if (conn) {
+        conn_overrun(conn);
+        conn_unref(conn);
+    }
+    object_unref(&qp->object);
+}

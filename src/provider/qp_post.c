@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Posting. A success return means "posted, exactly one completion follows" (none for a silent
+ * success); a failure means "not posted, no completion", and sends on its way whatever was posted
+ * with DEFER before it. The SGE array is read during the call only; tokens are looked at when the
+ * request runs. Any IRQL up to DISPATCH_LEVEL; no lock: the consumer serializes posts per queue.
+ */
+#include "provider/qp_post.h"
+
+#include <ntstatus.h>
+#include <string.h>
+
+#include "base/red.h"
+#include "provider/qp.h"
+
+_Static_assert(sizeof(NDK_SGE) == sizeof(struct conn_sge), "one layout");
+_Static_assert(offsetof(NDK_SGE, Length) == offsetof(struct conn_sge, length), "one layout");
+_Static_assert(offsetof(NDK_SGE, MemoryRegionToken) == offsetof(struct conn_sge, token),
+               "one layout");
+
+#define FLAGS_ANY (NDK_OP_FLAG_SILENT_SUCCESS | NDK_OP_FLAG_READ_FENCE | NDK_OP_FLAG_DEFER)
+#define FLAGS_SEND (FLAGS_ANY | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE)
+#define FLAGS_WRITE (FLAGS_ANY | NDK_OP_FLAG_INLINE)
+#define FLAGS_READ (FLAGS_ANY | NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
+#define FLAGS_FAST_REGISTER                                                                        \
+    (FLAGS_ANY | NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE |                  \
+     NDK_OP_FLAG_RDMA_READ_SINK)
+
+/* One post of the initiator queue, between its checks and its push. */
+struct post {
+    struct qp *qp;
+    enum call call;
+    ULONG flags;
+    struct conn *conn;
+    struct conn_wr *wr;
+};
+
+/* Refuses: what was deferred before must not wait for a request that does not come. */
+static NTSTATUS post_refuse(struct post *post, NTSTATUS status)
+{
+    if (post->conn && !RED("defer_stuck_after_failure"))
+        conn_post_kick(post->conn);
+    return status;
+}
+
+static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG flags,
+                           ULONG allowed)
+{
+    struct qp *qp = qp_from(ndk);
+    NTSTATUS status;
+
+    post->qp = qp;
+    post->call = call;
+    post->flags = flags;
+    post->wr = NULL;
+    post->conn = atomic_load(&qp->conn);
+    status = object_injected(&qp->object, call);
+    if (status != STATUS_SUCCESS)
+        return post_refuse(post, status);
+    if (!post->conn || !conn_is_open(post->conn))
+        return post_refuse(post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
+                                             "the QP is not connected, rule NDKPI 12"));
+    if (flags & ~allowed)
+        return post_refuse(post,
+                           object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
+                                       "Flags (have 0x%x, need none but 0x%x), rule NDKPI 2.1",
+                                       flags, allowed));
+    post->wr = conn_queue_prepare(&qp->initiator, &status);
+    if (!post->wr)
+        return post_refuse(post,
+                           object_fail(&qp->object, call, status,
+                                       status == STATUS_NO_MORE_ENTRIES
+                                           ? "the initiator queue is full (depth %u), rule NDKPI 12"
+                                           : "no memory for the initiator queue (depth %u)",
+                                       qp->initiator.depth));
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS post_end(struct post *post, PVOID context, uint8_t op)
+{
+    struct conn_wr *wr = post->wr;
+
+    wr->context = context;
+    wr->op = op;
+    if (post->flags & NDK_OP_FLAG_SILENT_SUCCESS)
+        wr->flags |= CONN_WR_SILENT;
+    if (post->flags & NDK_OP_FLAG_READ_FENCE)
+        wr->flags |= CONN_WR_FENCE;
+    if (post->flags & NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT)
+        wr->flags |= CONN_WR_SOLICIT;
+    conn_queue_push(&post->qp->initiator);
+    if (post->flags & NDK_OP_FLAG_DEFER) {
+        /* The chain goes with the next post that does not carry DEFER. If the connection has ended
+         * meanwhile there may be nobody to flush this one. */
+        if (!conn_receive_kick(post->conn))
+            conn_late_flush(post->conn);
+        return STATUS_SUCCESS;
+    }
+    if (!conn_post_kick(post->conn))
+        conn_late_flush(post->conn);
+    return STATUS_SUCCESS;
+}
+
+/* Copies SGEs into the request; most: the limit for their number. */
+static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CONST NDK_SGE *sgl,
+                          ULONG sges, ULONG most)
+{
+    uint64_t total = 0;
+
+    if (sges > most)
+        return object_fail(&qp->object, call, STATUS_DATA_OVERRUN,
+                           "nSge (have %u, need <= %u), rule NDKPI 12", sges, most);
+    if (sges && !sgl)
+        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
+                           "pSgl is NULL with nSge %u", sges);
+    for (ULONG i = 0; i < sges; i++)
+        total += sgl[i].Length;
+    if (total > qp->max_transfer)
+        return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
+                           "total length (have %llu, need <= MaxTransferLength %u), rule NDKPI 12",
+                           (unsigned long long)total, qp->max_transfer);
+    memcpy(wr->sge, sgl, sges * sizeof *sgl);
+    wr->sge_count = (uint16_t)sges;
+    wr->length = (uint32_t)total;
+    return STATUS_SUCCESS;
+}
+
+/* INLINE: the octets are taken now, tokens are ignored, the number of SGEs is not limited. */
+static NTSTATUS inline_copy(struct qp *qp, enum call call, struct conn_wr *wr, CONST NDK_SGE *sgl,
+                            ULONG sges)
+{
+    uint64_t total = 0;
+
+    if (sges && !sgl)
+        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
+                           "pSgl is NULL with nSge %u", sges);
+    for (ULONG i = 0; i < sges; i++)
+        total += sgl[i].Length;
+    if (total > qp->max_inline)
+        return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
+                           "inline octets (have %llu, need <= InlineDataSize %u), rule NDKPI 12.2",
+                           (unsigned long long)total, qp->max_inline);
+    for (ULONG i = 0; i < sges; i++) {
+        if (sgl[i].Length)
+            memcpy(wr->octets + wr->length, sgl[i].VirtualAddress, sgl[i].Length);
+        wr->length += sgl[i].Length;
+    }
+    wr->flags |= CONN_WR_INLINE;
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS post_payload(struct post *post, CONST NDK_SGE *sgl, ULONG sges, ULONG most)
+{
+    NTSTATUS status =
+        post->flags & NDK_OP_FLAG_INLINE
+            ? inline_copy(post->qp, post->call, post->wr, sgl, sges)
+            : sges_copy(post->qp, post->call, post->wr, sgl, sges, most);
+
+    return status == STATUS_SUCCESS ? status : post_refuse(post, status);
+}
+
+static NTSTATUS post_send(NDK_QP *ndk, enum call call, PVOID context, CONST NDK_SGE *sgl,
+                          ULONG sges, ULONG flags, UINT32 token)
+{
+    struct post post;
+    NTSTATUS status = post_begin(&post, ndk, call, flags, FLAGS_SEND);
+
+    if (status == STATUS_SUCCESS)
+        status = post_payload(&post, sgl, sges, post.qp->max_initiator_sge);
+    if (status != STATUS_SUCCESS)
+        return status;
+    if (call == CALL_SEND_AND_INVALIDATE) {
+        post.wr->flags |= CONN_WR_INVALIDATE;
+        post.wr->token = token;
+    }
+    return post_end(&post, context, CONN_OP_SEND);
+}
+
+NTSTATUS qp_send(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, ULONG flags)
+{
+    return post_send(ndk, CALL_SEND, context, sgl, sges, flags, 0);
+}
+
+NTSTATUS qp_send_and_invalidate(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges,
+                                ULONG flags, UINT32 token)
+{
+    return post_send(ndk, CALL_SEND_AND_INVALIDATE, context, sgl, sges, flags, token);
+}
+
+NTSTATUS qp_write(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UINT64 address,
+                  UINT32 token, ULONG flags)
+{
+    struct post post;
+    NTSTATUS status = post_begin(&post, ndk, CALL_WRITE, flags, FLAGS_WRITE);
+
+    if (status == STATUS_SUCCESS)
+        status = post_payload(&post, sgl, sges, post.qp->max_initiator_sge);
+    if (status != STATUS_SUCCESS)
+        return status;
+    post.wr->remote_address = address;
+    post.wr->token = token;
+    return post_end(&post, context, CONN_OP_WRITE);
+}
+
+NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UINT64 address,
+                 UINT32 token, ULONG flags)
+{
+    struct post post;
+    NTSTATUS status = post_begin(&post, ndk, CALL_READ, flags, FLAGS_READ);
+    uint32_t inbound, outbound;
+
+    if (status == STATUS_SUCCESS)
+        status = post_payload(&post, sgl, sges, post.qp->max_read_sge);
+    if (status != STATUS_SUCCESS)
+        return status;
+    conn_limits(post.conn, &inbound, &outbound);
+    if (outbound == 0)
+        return post_refuse(&post, object_fail(&post.qp->object, CALL_READ,
+                                              STATUS_INVALID_DEVICE_REQUEST,
+                                              "the outbound read limit of this connection is 0"));
+    post.wr->remote_address = address;
+    post.wr->token = token;
+    if (flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
+        post.wr->flags |= CONN_WR_INVALIDATE;
+    return post_end(&post, context, CONN_OP_READ);
+}
+
+/* ---- local operations ----------------------------------------------------------------------- */
+
+NTSTATUS qp_fast_register(NDK_QP *ndk, PVOID context, NDK_MR *mr, ULONG pages,
+                          CONST NDK_LOGICAL_ADDRESS *array, ULONG fbo, SIZE_T length, PVOID base,
+                          ULONG flags)
+{
+    struct post post;
+    struct mr_fast *fast;
+    NTSTATUS status = post_begin(&post, ndk, CALL_FAST_REGISTER, flags, FLAGS_FAST_REGISTER);
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    status = mr_fast_prepare(&post.qp->object, post.qp->pd, mr, pages, array, fbo, length, base,
+                             flags, &fast);
+    if (status != STATUS_SUCCESS)
+        return post_refuse(&post, status);
+    post.wr->object = fast;
+    return post_end(&post, context, CONN_OP_FAST_REGISTER);
+}
+
+NTSTATUS qp_invalidate(NDK_QP *ndk, PVOID context, NDK_OBJECT_HEADER *header, ULONG flags)
+{
+    struct post post;
+    struct mr *mr;
+    NTSTATUS status = post_begin(&post, ndk, CALL_INVALIDATE, flags, FLAGS_ANY);
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    mr = header ? mr_from((NDK_MR *)(void *)header) : NULL;
+    if (!mr || header->ObjectType != NdkObjectTypeMr || !mr->fast)
+        return post_refuse(&post,
+                           object_fail(&post.qp->object, CALL_INVALIDATE, STATUS_INVALID_PARAMETER,
+                                       "the object is not a fast-register MR (deregister others "
+                                       "with NdkDeregisterMr), rule NDKPI 12.6"));
+    object_ref(&mr->object);
+    post.wr->object = mr;
+    return post_end(&post, context, CONN_OP_INVALIDATE);
+}
+
+NTSTATUS qp_post_bind(NDK_QP *ndk, PVOID context, NDK_MR *mr, NDK_MW *mw, PVOID address,
+                      SIZE_T length, ULONG flags)
+{
+    struct post post = {.qp = qp_from(ndk), .conn = atomic_load(&qp_from(ndk)->conn)};
+    NTSTATUS status = object_injected(&post.qp->object, CALL_BIND);
+
+    (void)context;
+    (void)mr;
+    (void)mw;
+    (void)address;
+    (void)length;
+    (void)flags;
+    if (status == STATUS_SUCCESS)
+        status = object_fail(&post.qp->object, CALL_BIND, STATUS_NOT_SUPPORTED,
+                             "memory windows are not supported (MaxWindowSize 0)");
+    return post_refuse(&post, status);
+}
+
+/* ---- receives ------------------------------------------------------------------------------- */
+
+NTSTATUS qp_receive(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges)
+{
+    struct qp *qp = qp_from(ndk);
+    NTSTATUS status = object_injected(&qp->object, CALL_RECEIVE);
+    struct conn_wr *wr;
+    struct conn *conn;
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    wr = conn_queue_prepare(&qp->receive, &status);
+    if (!wr)
+        return object_fail(&qp->object, CALL_RECEIVE, status,
+                           status == STATUS_NO_MORE_ENTRIES
+                               ? "the receive queue is full (depth %u), rule NDKPI 12"
+                               : "no memory for the receive queue (depth %u)",
+                           qp->receive.depth);
+    status = sges_copy(qp, CALL_RECEIVE, wr, sgl, sges, qp->max_receive_sge);
+    if (status != STATUS_SUCCESS)
+        return status;
+    wr->context = context;
+    wr->op = CONN_OP_RECEIVE;
+    conn_queue_push(&qp->receive);
+    conn = atomic_load(&qp->conn);
+    if (conn && !conn_receive_kick(conn))
+        conn_late_flush(conn);
+    return STATUS_SUCCESS;
+}
