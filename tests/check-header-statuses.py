@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares everything that speaks of statuses with src/api/status_table.def.
+"""Compares everything that speaks of statuses with src/base/status_table.def.
 
     check-header-statuses.py [--program PATH]
 
@@ -83,7 +83,7 @@ def read_table():
     """The functions of the table, and the names of all statuses it knows."""
     functions = {}
     names = []
-    for macro, row in table_rows((ROOT / "src/api/status_table.def").read_text()):
+    for macro, row in table_rows((ROOT / "src/base/status_table.def").read_text()):
         if macro in ("NDK_MEANING", "NDK_NAME"):
             names.append(row[0])
         if macro == "NDK_FUNCTION":

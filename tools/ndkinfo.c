@@ -27,7 +27,8 @@ static const char usage[] =
     "index (2, if2). Lines are \"Name: value\"; an empty line stands between adapters. Sizes are\n"
     "bytes, depths and counts are entries.\n"
     "\n"
-    "exit status: 0, 1 when an adapter could not be opened or asked, 2 for wrong arguments\n";
+    "exit status: 0, 1 when an adapter could not be opened or asked, 2 for wrong arguments, an\n"
+    "ADAPTER that is not here among them\n";
 
 static bool json;
 static bool first_fact; /* no comma before this one */
@@ -183,20 +184,22 @@ static void tell_interface(const struct softndk_adapter *interface)
     tell_addresses(interface);
 }
 
-static bool query(const char *selector, NDK_ADAPTER_INFO *info)
+/* An exit status; what went wrong is told. */
+static int query(const char *selector, NDK_ADAPTER_INFO *info)
 {
     ULONG size = sizeof(*info);
     NDK_ADAPTER *adapter;
     NTSTATUS status;
 
     memset(info, 0, sizeof(*info));
-    if (!tool_open_adapter(selector, &adapter))
-        return false;
+    status = tool_open_adapter(selector, &adapter);
+    if (status != STATUS_SUCCESS)
+        return status == STATUS_NOT_FOUND ? TOOL_USAGE : TOOL_FAILED;
     status = adapter->Dispatch->NdkQueryAdapterInfo(adapter, info, &size);
     if (status != STATUS_SUCCESS)
         tool_report(&adapter->Header, "NdkQueryAdapterInfo", status);
     softndk_close_adapter(adapter);
-    return status == STATUS_SUCCESS;
+    return status == STATUS_SUCCESS ? TOOL_GOOD : TOOL_FAILED;
 }
 
 /* ---- all that were asked for ---- */
@@ -227,34 +230,48 @@ static bool list_interfaces(struct interfaces *all)
     return true;
 }
 
-/* The interface that a selector means, as far as it is in the list: 127.0.0.2 is not. */
-static const struct softndk_adapter *find(const struct interfaces *all, const char *selector)
+static const struct softndk_adapter *find_name(const struct interfaces *all, const char *name)
 {
-    char number[16];
-
     for (ULONG i = 0; i < all->count; i++) {
-        if (strcmp(all->list[i].name, selector) == 0)
+        if (strcmp(all->list[i].name, name) == 0)
             return &all->list[i];
     }
-    for (ULONG i = 0; i < all->count; i++) {
-        snprintf(number, sizeof(number), "if%u", (unsigned)all->list[i].index);
-        if (strcmp(selector, number) == 0 || strcmp(selector, number + 2) == 0)
-            return &all->list[i];
+    return NULL;
+}
+
+/* The interface that a selector means, which can be opened: NULL only when it has gone since. */
+static const struct softndk_adapter *find(const struct interfaces *all, const char *selector)
+{
+    const struct softndk_adapter *named = find_name(all, selector);
+    char text[SOFTNDK_NAME_MAX];
+
+    for (ULONG i = 0; !named && i < all->count; i++) {
+        snprintf(text, sizeof(text), "if%u", (unsigned)all->list[i].index);
+        if (strcmp(selector, text) == 0 || strcmp(selector, text + 2) == 0)
+            named = &all->list[i];
+    }
+    /* An address of this host: the way to it leads through the interface that has it, or through
+     * loopback, which has all of 127.0.0.0/8. */
+    for (ULONG i = 0; !named && i < all->count; i++) {
         for (ULONG k = 0; k < all->list[i].address_count; k++) {
             if (strcmp(selector, all->list[i].addresses[k]) == 0)
                 return &all->list[i];
         }
     }
-    return NULL;
+    if (!named &&
+        softndk_adapter_for_route(selector, text, sizeof(text), NULL, 0) == STATUS_SUCCESS)
+        named = find_name(all, text);
+    return named;
 }
 
-static bool show(const struct softndk_adapter *interface, const char *selector)
+static int show(const struct softndk_adapter *interface, const char *selector)
 {
     static unsigned shown;
     NDK_ADAPTER_INFO info;
+    int result = query(selector, &info);
 
-    if (!query(selector, &info))
-        return false;
+    if (result != TOOL_GOOD)
+        return result;
     if (json)
         printf("%s\n    {", shown ? "," : "");
     else if (shown)
@@ -268,13 +285,13 @@ static bool show(const struct softndk_adapter *interface, const char *selector)
     tell_info(&info);
     if (json)
         fputs("\n    }", stdout);
-    return true;
+    return result;
 }
 
 static int show_all(char **selectors, int count)
 {
     struct interfaces all = {NULL, 0};
-    int result = TOOL_GOOD;
+    int result = TOOL_GOOD, one;
 
     if (!list_interfaces(&all))
         return TOOL_FAILED;
@@ -284,12 +301,12 @@ static int show_all(char **selectors, int count)
         fputs(",\n  \"Adapters\": [", stdout);
     }
     for (int i = 0; i < count; i++) {
-        if (!show(find(&all, selectors[i]), selectors[i]))
-            result = TOOL_FAILED;
+        one = show(find(&all, selectors[i]), selectors[i]);
+        result = one > result ? one : result;
     }
     for (ULONG i = 0; count == 0 && i < all.count; i++) {
-        if (all.list[i].up && !show(&all.list[i], all.list[i].name))
-            result = TOOL_FAILED;
+        one = all.list[i].up ? show(&all.list[i], all.list[i].name) : TOOL_GOOD;
+        result = one > result ? one : result;
     }
     if (json)
         fputs("\n  ]\n}\n", stdout);

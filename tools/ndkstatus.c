@@ -3,7 +3,7 @@
  * ndkstatus - explains NTSTATUS values as NDK uses them: what they mean, which functions return
  * them and how, and what usually causes them.
  *
- * A view of the status table (api/status.h) and nothing more; --markdown writes docs/statuses.md.
+ * A view of the status table (base/status.h) and nothing more; --markdown writes docs/statuses.md.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/status.h"
+#include "base/status.h"
 
 /* Exit statuses: a value that no function uses is an answer too, yet scripts want to know. */
 enum { EXIT_KNOWN = 0, EXIT_UNUSED = 1, EXIT_USAGE = 2 };
@@ -210,7 +210,7 @@ static void markdown(void)
     char text[96];
 
     puts("# Statuses of the NDK interface\n\n"
-         "Written by `ndkstatus --markdown`; do not edit, the source is `src/api/status_table.def`."
+         "Written by `ndkstatus --markdown`; do not edit, the source is `src/base/status_table.def`."
          "\n\nHow a status comes: *inline* as the return value only; *both* is documented to come "
          "as the return\nvalue or through the completion callback; *async-possible* is listed for "
          "a call that may pend, so it\nmay come either way. A `*` marks a code that NDKPI leaves "

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Checks the models beside this file with spin: each must pass, completely and
-# with every line of it reached, and each deliberate fault must be found.
+# with every statement of it reached, and each deliberate fault must be found.
 #
 # usage: check.sh [model ...]		(direction, cq, close; all when none is named)
 # environment: SPIN, CC

@@ -21,7 +21,7 @@
 #define RX	1
 
 #define CALLBACK 1	/* items of the deferred queue, a set of bits */
-#define CLOSE_FD 2
+#define FINAL	 2	/* both are DEAD: flush the queues, close the descriptor */
 
 #define HOME	0	/* process number of the home shard */
 
@@ -40,6 +40,9 @@ bool want_out;		/* poll set: one-shot interest in room */
 bool no_room = true;	/* the socket's send buffer has no room */
 bool broken;		/* the socket reports an error */
 bool fd_open = true;
+
+bool lock;		/* the connection's lock */
+bool flushed;		/* the end has begun to flush the queues; later posts flush */
 
 /* For the assertions only. */
 byte owners[2];		/* processes inside own() */
@@ -97,12 +100,20 @@ inline enter(d)		/* inside an atomic: never two owners */
 inline flush(d)		/* every request still queued ends CANCELLED */
 {
 	atomic {
-		assert(!in_call[d]);	/* no CANCELLED under a running call */
+		assert(!in_call[d]);	/* not under a running call */
 		if
 		:: d == TX -> tr = tw
 		:: d == RX -> rr = rw; held = false
 		fi
 	}
+}
+
+/* A post behind the end: nobody owns a DEAD direction, the lock keeps order. */
+inline late_flush()
+{
+	atomic { !lock -> lock = true };
+	flush(TX); flush(RX);
+	lock = false
 }
 
 inline transmit()
@@ -125,8 +136,8 @@ inline transmit()
 			 * END is seen here. The other direction, if it was idle,
 			 * goes to the run list: own() need not call itself. */
 			atomic {
-				b = word[RX] & BUSY;
-				word[RX] = word[RX] | BUSY | MORE | END;
+				b = word[RX] & (BUSY | DEAD);
+				word[RX] = (b == DEAD -> DEAD : word[RX] | BUSY | MORE | END);
 				if
 				:: !b -> enter(RX)
 				:: b
@@ -173,10 +184,24 @@ inline own(d)
 {
 	do
 	::
-		atomic { v = word[d]; word[d] = v & ~MORE; v = v & (END | DEAD) };
+		atomic { v = word[d] & END; word[d] = word[d] & ~MORE };
 		if
-		:: v & END -> flush(d)
-		:: !(v & END) ->
+		:: v ->
+#ifdef BUG_OWNER_FLUSHES
+			flush(d);
+#endif
+			atomic { word[d] = DEAD; owners[d]-- };
+#ifdef BUG_TWO_LAST
+			v = !(word[TX] & word[RX] & DEAD);
+#else
+			atomic { alive--; v = alive };
+#endif
+			if
+			:: v == 0 -> defer(FINAL)
+			:: v != 0
+			fi;
+			break
+		:: !v ->
 			if
 			:: d == TX -> transmit()
 			:: d == RX -> receive()
@@ -184,33 +209,12 @@ inline own(d)
 		fi;
 		if
 #ifdef BUG_PLAIN_FLAG
-		:: word[d] == BUSY && v == 0 ->	/* looks, then stores */
+		:: word[d] == BUSY ->	/* looks, then stores */
 			atomic { word[d] = 0; owners[d]--; break }
 #else
-		:: atomic { word[d] == BUSY && v == 0 -> word[d] = 0; owners[d]--; break }
+		:: atomic { word[d] == BUSY -> word[d] = 0; owners[d]--; break }
 #endif
-#ifdef BUG_DEAD_BY_STORE
-		:: atomic { v != 0 -> word[d] = END | DEAD; owners[d]-- };
-#else
-		:: atomic { v != 0 && word[d] == (BUSY | v) ->
-				word[d] = END | DEAD; owners[d]-- };
-#endif
-			if
-#ifdef BUG_TWO_LAST
-			:: !(v & DEAD) && (word[TX] & word[RX] & DEAD) ->
-				v = 0; defer(CLOSE_FD)
-			:: else
-#else
-			:: atomic { !(v & DEAD) -> alive--; v = alive };
-				if
-				:: v == 0 -> defer(CLOSE_FD)
-				:: v != 0
-				fi
-			:: v & DEAD
-#endif
-			fi;
-			break
-		:: word[d] != (BUSY | v) ->	/* MORE, or END since */
+		:: word[d] != BUSY ->	/* MORE, or END */
 			if
 			:: passes == BUDGET -> pass_on(d); break
 			:: atomic { passes < BUDGET -> passes++ }
@@ -221,25 +225,34 @@ inline own(d)
 }
 
 /* A kick is leave_word() and, if that made us the owner, own(). The two are
- * apart so that each process contains own() once. */
+ * apart so that each process contains own() once. A DEAD direction is refused:
+ * the requests are flushed by the end, or, when that is past, by the poster. */
 inline leave_word(d, bits)
 {
 	atomic {
-#ifdef BUG_DEAD_NOT_KICKED
 		mine = !(word[d] & (BUSY | DEAD));
 		if
-		:: word[d] & DEAD
-		:: else -> word[d] = word[d] | BUSY | MORE | bits
+		:: word[d] & DEAD -> dead = true
+		:: !(word[d] & DEAD) -> word[d] = word[d] | BUSY | MORE | bits
 		fi;
-#else
-		mine = !(word[d] & BUSY);
-		word[d] = word[d] | BUSY | MORE | bits;
-#endif
 		if
 		:: mine -> enter(d)
 		:: !mine
 		fi
 	}
+}
+
+inline flush_if_dead()
+{
+	if
+#ifndef BUG_NO_LATE_FLUSH
+	:: dead && flushed -> dead = false; late_flush()
+	:: dead && !flushed -> dead = false
+#else
+	:: dead -> dead = false
+#endif
+	:: !dead
+	fi
 }
 
 inline own_if_mine(d)
@@ -250,7 +263,7 @@ inline own_if_mine(d)
 	fi
 }
 
-#define LOCALS	byte v, n, b, passes; bool mine, old
+#define LOCALS	byte v, n, b, passes; bool mine, dead, old
 
 /* ---- the processes ---- */
 
@@ -286,7 +299,7 @@ end_wait:	evfd || in_ready || room
 	:: atomic { !mine && step == 0 && snap ->	/* what is ready */
 			d = (snap & (1 << TX) -> TX : RX);
 			snap = snap & ~(1 << d) };
-		leave_word(d, 0)
+		atomic { leave_word(d, 0); dead = false }
 	:: atomic { !mine && step == 1 && snap ->	/* the run list, once */
 			d = (snap & (1 << TX) -> TX : RX);
 			snap = snap & ~(1 << d);
@@ -300,11 +313,27 @@ end_wait:	evfd || in_ready || room
 			tw++; d = TX; unflushed = true };
 			/* ... and has returned */
 #ifndef BUG_FORGET_CALLBACK_POSTS
-		atomic { unflushed = false; leave_word(TX, 0) }
+		atomic { unflushed = false; leave_word(TX, 0) };
+		flush_if_dead()
 #endif
-	:: atomic { !mine && step == 2 && snap == CLOSE_FD ->
+	:: atomic { !mine && step == 2 && snap == FINAL ->
 			snap = 0;
-			dq = dq & ~CLOSE_FD;
+			dq = dq & ~FINAL };
+		atomic { !lock -> lock = true };
+		/* First the flag, then the queues: who posts now sees it, or is seen. */
+#ifdef BUG_OWNER_FLUSHES
+		flushed = true;
+#else
+#ifdef BUG_FLAG_LAST
+		flush(TX); flush(RX);
+		flushed = true;
+#else
+		flushed = true;
+		flush(TX); flush(RX);
+#endif
+#endif
+		lock = false;
+		atomic {
 			assert(fd_open);
 			assert(word[TX] & word[RX] & DEAD);
 			assert(!in_call[TX] && !in_call[RX]);
@@ -321,6 +350,7 @@ active proctype poster()
 
 	tw++;
 	leave_word(TX, 0);
+	flush_if_dead();
 	own_if_mine(TX)
 }
 
@@ -328,19 +358,18 @@ active proctype receiver()
 {
 	LOCALS;
 
-	leave_word(RX, 0);	/* an empty poll of the CQ makes progress */
+	atomic { leave_word(RX, 0); dead = false };	/* an empty poll of the CQ */
 again:
 	own_if_mine(RX);
 	if
 	:: atomic { rw == 0 -> rw++ };
 		if
-#ifdef BUG_KICK_ONLY_IF_HELD
-		:: held -> leave_word(RX, 0); goto again
+		:: flushed -> dead = true; flush_if_dead()
+		:: !flushed
+		fi;
+		if
+		:: held -> atomic { leave_word(RX, 0); dead = false }; goto again
 		:: !held
-#else
-		:: held || (word[RX] & END) -> leave_word(RX, 0); goto again
-		:: !(held || (word[RX] & END))
-#endif
 		fi
 	:: rw > 0
 	fi
@@ -359,7 +388,7 @@ active proctype closer()
 		flush(TX); flush(RX);
 #endif
 		do
-		:: leave_word(d, END);
+		:: atomic { leave_word(d, END); dead = false };
 			own_if_mine(d);
 			if
 			:: d == TX -> d = RX
@@ -400,7 +429,7 @@ active proctype checker()
 	:: ending ->
 		assert(rr == rw);
 		assert(!fd_open);
-		assert(word[TX] == (END | DEAD) && word[RX] == (END | DEAD))
+		assert(word[TX] == DEAD && word[RX] == DEAD)
 	:: !ending ->
 		assert(!(data > 0 && rr < rw));
 		assert(fd_open);

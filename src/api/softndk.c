@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn/reason_text.h"
 #include "base/options.h"
 #include "base/red.h"
 #include "provider/adapter.h"
@@ -269,6 +270,11 @@ size_t softndk_address_to_text(const SOCKADDR *address, ULONG length, char *text
 }
 
 /* ---- reasons, steering ---- */
+
+size_t softndk_reason_text(ULONG code, char *text, size_t size)
+{
+    return reason_text(code, text, size);
+}
 
 size_t softndk_reason(const NDK_OBJECT_HEADER *header, char *text, size_t size)
 {

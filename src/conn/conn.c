@@ -345,3 +345,8 @@ uint32_t conn_reason(struct conn *conn)
     os_mutex_unlock(&conn->lock);
     return reason;
 }
+
+uint32_t conn_reason_locked(const struct conn *conn)
+{
+    return conn->reason;
+}

@@ -136,6 +136,7 @@ uint32_t conn_private_data(struct conn *conn, const uint8_t **data);
 bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *peer);
 /* The 32-bit reason of the end (base/reason.h), 0 while there is none. */
 uint32_t conn_reason(struct conn *conn);
+uint32_t conn_reason_locked(const struct conn *conn); /* inside an event */
 
 /* Status for a failure of the os floor, by what was being done (errmap.c, the only place). */
 NTSTATUS conn_status_from_connect(int error);

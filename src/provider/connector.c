@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/red.h"
+#include "conn/reason_text.h"
 #include "provider/adapter.h"
 #include "provider/listener.h"
 #include "provider/sockaddr.h"
@@ -23,12 +24,24 @@ static void count(atomic_ullong *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+/* The reason of a failure in words, kept at the connector. Under conn->lock. */
+static void keep_reason(struct connector *k, NTSTATUS status)
+{
+    char text[REASON_TEXT_MAX];
+
+    reason_text(conn_reason_locked(k->conn), text, sizeof text);
+    object_fail(&k->object, k->pending_call, status, "%s", text);
+}
+
 static void answer_pending(struct connector *k, NTSTATUS status)
 {
     struct request *request = atomic_exchange(&k->pending, NULL);
 
-    if (request)
-        request_complete(request, status);
+    if (!request)
+        return;
+    if (!NT_SUCCESS(status))
+        keep_reason(k, status);
+    request_complete(request, status);
 }
 
 static void on_connected(void *up, NTSTATUS status)
@@ -94,8 +107,13 @@ static void on_ended(void *up, NTSTATUS status)
         atomic_fetch_sub_explicit(&k->object.adapter->counters.active_connection, 1,
                                   memory_order_relaxed);
     }
-    if (request)
-        request_complete(request, status);
+    if (!request)
+        return;
+    if (!NT_SUCCESS(status)) {
+        k->pending_call = CALL_DISCONNECT;
+        keep_reason(k, status);
+    }
+    request_complete(request, status);
 }
 
 static void on_closed(void *up)
@@ -284,6 +302,19 @@ static void untake_qp(struct connector *k)
     object_unref(&qp->object);
 }
 
+/* A call in the wrong state; says why the connection ended, if it has. */
+static NTSTATUS fail_state(struct connector *k, enum call call, NTSTATUS status, const char *what,
+                           const char *rule)
+{
+    uint32_t reason = conn_reason(k->conn);
+    char text[REASON_TEXT_MAX] = "";
+
+    if (reason)
+        reason_text(reason, text, sizeof text);
+    return object_fail(&k->object, call, status, "%s%s%s, rule %s", what, reason ? ": " : "", text,
+                       rule);
+}
+
 static NTSTATUS check_private(struct connector *k, enum call call, CONST VOID *data, ULONG length,
                               ULONG most)
 {
@@ -391,6 +422,7 @@ static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_ca
     c->binding.receive = &k->qp->receive;
     c->binding.home = k->qp->object.home;
     k->object.home = k->qp->object.home;
+    k->pending_call = CALL_CONNECT;
     atomic_store(&k->pending, request);
     status = c->local.port ? connect_fixed(k, c) : connect_ephemeral(k, c);
     if (status == STATUS_SUCCESS)
@@ -476,6 +508,7 @@ static NTSTATUS complete_connect(struct connector *k, enum call call,
                              "another request of this connector is pending");
     }
     if (request) {
+        k->pending_call = call;
         k->event = event;
         k->event_ex = event_ex;
         k->event_context = event_context;
@@ -489,9 +522,7 @@ static NTSTATUS complete_connect(struct connector *k, enum call call,
         if (status == STATUS_SUCCESS)
             on_established(k, STATUS_SUCCESS);
         else
-            object_fail(&k->object, call, status,
-                        "there is no accepted connect to complete (reason 0x%08x), rule NDKPI 13.3",
-                        conn_reason(k->conn));
+            fail_state(k, call, status, "there is no accepted connect to complete", "NDKPI 13.3");
     }
     return request_answer(&k->object, call, completion, context, status);
 }
@@ -554,6 +585,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     binding.initiator = &k->qp->initiator;
     binding.receive = &k->qp->receive;
     binding.home = k->qp->object.home;
+    k->pending_call = c->call;
     atomic_store(&k->pending, request);
     status = conn_accept(k->conn, &binding);
     if (status == STATUS_SUCCESS) {
@@ -563,10 +595,9 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     atomic_store(&k->pending, NULL);
     request_drop(request);
     untake_qp(k);
-    return object_fail(&k->object, c->call, status,
-                       "the connecting peer has gone or the connection was decided before "
-                       "(reason 0x%08x), rule NDKPI 13.4",
-                       conn_reason(k->conn));
+    return fail_state(k, c->call, status,
+                      "the connecting peer has gone or the connection was decided before",
+                      "NDKPI 13.4");
 }
 
 static NTSTATUS accept_connection(struct connector *k, const struct accept_call *c,
@@ -631,9 +662,8 @@ NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
         return status;
     status = conn_reject(k->conn, data, length);
     if (status != STATUS_SUCCESS)
-        return object_fail(&k->object, CALL_REJECT, status,
-                           "there is nothing undecided to reject (reason 0x%08x), rule NDKPI 13.5",
-                           conn_reason(k->conn));
+        return fail_state(k, CALL_REJECT, status, "there is nothing undecided to reject",
+                          "NDKPI 13.5");
     decided(k);
     return STATUS_SUCCESS;
 }

@@ -29,6 +29,7 @@ struct connector {
     ADDRESS_FAMILY family; /* the number the consumer uses for IPv6, 0: Windows' */
 
     _Atomic(struct request *) pending, disconnecting;
+    _Atomic enum call pending_call; /* what `pending` asks; set before it */
 
     /* the disconnect event, fixed before the call that can lead to it */
     NDK_FN_DISCONNECT_EVENT_CALLBACK event;

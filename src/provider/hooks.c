@@ -17,7 +17,7 @@
 
 #include <ntstatus.h>
 
-#include "api/status.h" /* names of statuses: a table, nothing of the API itself */
+#include "base/status.h"
 #include "base/log.h"
 #include "base/red.h"
 #include "os/os.h"

@@ -119,7 +119,8 @@ static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CON
         return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
                            "total length (have %llu, need <= MaxTransferLength %u), rule NDKPI 12",
                            (unsigned long long)total, qp->max_transfer);
-    memcpy(wr->sge, sgl, sges * sizeof *sgl);
+    if (sges)
+        memcpy(wr->sge, sgl, sges * sizeof *sgl);
     wr->sge_count = (uint16_t)sges;
     wr->length = (uint32_t)total;
     return STATUS_SUCCESS;

@@ -95,17 +95,16 @@ static bool check(const NDK_OBJECT_HEADER *object, const char *call, NTSTATUS st
 
 /* ---- creating and closing ---- */
 
-bool tool_open_adapter(const char *selector, NDK_ADAPTER **out)
+NTSTATUS tool_open_adapter(const char *selector, NDK_ADAPTER **out)
 {
     static const NDK_VERSION newest = {2, 1}, oldest = {1, 2};
     NTSTATUS status = softndk_open_adapter(selector, NULL, newest, out);
 
     if (status == (NTSTATUS)0xC0010004) /* that version is not offered */
         status = softndk_open_adapter(selector, NULL, oldest, out);
-    if (status == STATUS_SUCCESS)
-        return true;
-    tool_report_open("softndk_open_adapter", status);
-    return false;
+    if (status != STATUS_SUCCESS)
+        tool_report_open("softndk_open_adapter", status);
+    return status;
 }
 
 bool tool_create_cq(NDK_ADAPTER *adapter, ULONG depth, NDK_FN_CQ_NOTIFICATION_CALLBACK notification,

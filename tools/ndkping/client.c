@@ -177,7 +177,7 @@ int ping_client(const struct ping_options *options)
             return TOOL_FAILED;
         }
     }
-    if (!tool_open_adapter(selector, &adapter))
+    if (tool_open_adapter(selector, &adapter) != STATUS_SUCCESS)
         return TOOL_FAILED;
     result = run_on(adapter, options, source);
     softndk_close_adapter(adapter);

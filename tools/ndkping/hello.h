@@ -12,7 +12,7 @@
  *   6  2  length of this structure, 24 (a transport may deliver more octets than were sent)
  *   8  4  exact: octets of every read and write
  *  12  4  zero
- *  16  8  exact: iterations the client means to do, 0 for no limit; for messages only
+ *  16  8  exact: iterations the client means to do, 0 for no limit
  */
 #ifndef SOFTNDK_NDKPING_HELLO_H
 #define SOFTNDK_NDKPING_HELLO_H

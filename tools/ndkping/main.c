@@ -122,7 +122,7 @@ static int take_option(int letter, struct ping_options *options, struct given *g
         return -1;
     case 'C':
         if (!tool_number(optarg, 1, UINT64_MAX, &number))
-            return number_error("--count", optarg, "a number from 1 on");
+            return number_error("--count", optarg, "a number from 1 to 18446744073709551615");
         options->count = number;
         given->count = true;
         return -1;

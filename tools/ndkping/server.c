@@ -85,7 +85,8 @@ static NDK_ADAPTER *open_adapter(struct server *server, const char *selector)
 {
     NDK_ADAPTER *adapter;
 
-    if (server->adapter_count == INTERFACES_MAX || !tool_open_adapter(selector, &adapter))
+    if (server->adapter_count == INTERFACES_MAX ||
+        tool_open_adapter(selector, &adapter) != STATUS_SUCCESS)
         return NULL;
     server->adapters[server->adapter_count++] = adapter;
     return adapter;

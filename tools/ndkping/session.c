@@ -95,6 +95,18 @@ static void report(const struct service *service)
     fflush(stdout);
 }
 
+/* A client that told how many iterations it means to do has done them. */
+static bool is_complete(const struct service *service)
+{
+    const struct rping *rping = &service->rping;
+
+    if (!rping->exact || rping->iterations >= service->hello.count)
+        return true;
+    tool_say("%s: the client left after %" PRIu64 " of %" PRIu64 " iterations", service->link.peer,
+             rping->iterations, service->hello.count);
+    return false;
+}
+
 static enum link_result serve(struct service *service, NDK_ADAPTER *adapter,
                               NDK_CONNECTOR *connector)
 {
@@ -113,7 +125,9 @@ static enum link_result serve(struct service *service, NDK_ADAPTER *adapter,
         link_report_lost(&service->link);
         result = LINK_FAILED;
     }
-    if (result == LINK_GOOD)
+    if (result == LINK_GOOD && !is_complete(service))
+        result = LINK_FAILED;
+    if (result == LINK_GOOD || result == LINK_STOPPED)
         report(service);
     rping_close(&service->rping);
     table_close(&service->table);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "api/status.h"
+#include "base/status.h"
 
 static void names_and_values_lead_to_each_other(void **state)
 {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
  * The 32-bit reason of base/reason.h in words: "Terminate sent: DDP: ...; a Send met no receive".
- * Pure. Called by consumers, by ndkstatus, and for log lines.
+ * Pure. Behind softndk_reason_text(), and for the reasons kept at objects.
  */
-#include <softndk.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/reason.h"
 #include "base/red.h"
+#include "conn/reason_text.h"
 #include "iwarp/terminate.h"
 
 static const char *source_text(enum reason_source source)
@@ -97,7 +95,7 @@ static void cause_write(unsigned cause, char *text, size_t size)
     snprintf(text, size, "%s", cause_text(cause));
 }
 
-size_t softndk_reason_text(ULONG code, char *text, size_t size)
+size_t reason_text(uint32_t code, char *text, size_t size)
 {
     unsigned wire = reason_wire_error(code);
     char cause[120], whole[400];

@@ -4,7 +4,7 @@
  *
  * The table is small and asked rarely: everything is a linear search.
  */
-#include "api/status.h"
+#include "base/status.h"
 
 #include <string.h>
 #include <strings.h>
@@ -23,20 +23,20 @@ struct meaning {
 /* The statuses NDK uses first, then those it does not. */
 static const struct meaning meanings[] = {
 #define NDK_MEANING(status, text, causes) {status, #status, text, causes},
-#include "api/status_table.def"
+#include "base/status_table.def"
 #define NDK_NAME(status, text) {status, #status, text, ""},
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 enum {
     USED_BY_NDK = 0
 #define NDK_MEANING(status, text, causes) +1
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 enum function_id {
 #define NDK_FUNCTION(id, type, slot, section, irql, since, model, gist) FUNCTION_##id,
-#include "api/status_table.def"
+#include "base/status_table.def"
     FUNCTION_COUNT
 };
 
@@ -45,7 +45,7 @@ enum { IRQL_DISPATCH, IRQL_PASSIVE };
 static const struct softndk_function functions[] = {
 #define NDK_FUNCTION(id, type, slot, section, irql, since, model, gist)                            \
     {#id, #type, slot, section, since, gist, SOFTNDK_MODEL_##model, IRQL_##irql == IRQL_PASSIVE},
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 static const struct {
@@ -54,7 +54,7 @@ static const struct {
 } function_statuses[] = {
 #define NDK_STATUS(id, status, how, source, when)                                                  \
     {FUNCTION_##id, {status, SOFTNDK_STATUS_##how, SOFTNDK_STATUS_##source, when}},
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 static const struct {
@@ -62,12 +62,12 @@ static const struct {
     enum softndk_status_how how;
 } others[] = {
 #define NDK_OTHER(id, how) {FUNCTION_##id, SOFTNDK_STATUS_##how},
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 static const struct softndk_work_status work_statuses[] = {
 #define NDK_WORK_STATUS(status, kinds, when) {status, kinds, when},
-#include "api/status_table.def"
+#include "base/status_table.def"
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
