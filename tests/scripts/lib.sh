@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 #
 # lib.sh - what the scripts that test programs share. Sourced, with the build directory in $1 or in
 # SOFTNDK_BUILD_DIR. Gives a scratch directory, a server on a port of its own, and an end that stops
@@ -15,6 +16,7 @@ if [ -z "$build" ] || [ ! -x "$build/bin/ndkping" ]; then
     exit 2
 fi
 ndkping=$build/bin/ndkping
+# shellcheck disable=SC2034 # for the scripts
 ndkinfo=$build/bin/ndkinfo
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/softndk-$self.XXXXXX")
 in_server=
@@ -107,7 +109,7 @@ join() {
 }
 
 join_server() {
-    join "$server" "${1:-30}"
+    join "$server" 60
     server=
 }
 
