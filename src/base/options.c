@@ -17,7 +17,7 @@ static const struct option_info table[] = {
     ROW(request_ms, "ms", 0, 3600000, 5000, "passive side: TCP accept to a whole MPA Request"),
     ROW(establish_ms, "ms", 0, 3600000, 10000,
         "Reply to ready-to-receive message (passive) or to CompleteConnect (active)"),
-    ROW(holdback_ms, "ms", 0, 3600000, 0,
+    ROW(holdback_ms, "ms", 0, 3600000, 5000,
         "how long a Send waits for a receive to be posted; 0 terminates at once"),
     ROW(disconnect_ms, "ms", 0, 3600000, 10000, "our FIN to the peer's FIN"),
     ROW(linger_ms, "ms", 0, 3600000, 1000,
@@ -32,6 +32,7 @@ static const struct option_info table[] = {
     ROW(fpdu_max, "octets", 0, 65535, 0, "cap on the ULPDU we send; 0 = from the segment size"),
     ROW(first_fpdu_delay_us, "us", 0, 10000000, 0,
         "wait after the Reply before our first FPDU (peers that hook their socket late)"),
+    ROW(completion, "", 0, 2, 0, "what a completion promises: local, placed or acked (0, 1, 2)"),
     ROW(tcp_buffer, "octets", 0, 1u << 30, 0, "socket buffers; 0 = the system sizes them"),
     ROW(port_low, "port", 1, 65535, 49152, "first ephemeral port"),
     ROW(port_high, "port", 1, 65535, 65535, "last ephemeral port"),
@@ -125,6 +126,19 @@ static bool option_ndkpi(struct options *o, const char *text, size_t len)
     return false;
 }
 
+/* "local" and so on for completion. */
+static bool option_completion(struct options *o, const char *text, size_t len)
+{
+    static const char *const names[] = {"local", "placed", "acked"};
+
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == len && memcmp(names[i], text, len) == 0) {
+            o->completion = i;
+            return true;
+        }
+    return false;
+}
+
 static bool option_pair(struct options *o, const char *pair, size_t len, char *error, size_t size)
 {
     const char *equals = memchr(pair, '=', len);
@@ -141,6 +155,9 @@ static bool option_pair(struct options *o, const char *pair, size_t len, char *e
                  (int)value_len, value);
         return false;
     }
+    if (equals && name_len == 10 && memcmp(pair, "completion", 10) == 0 &&
+        option_completion(o, value, value_len))
+        return true;
     info = option_find(pair, name_len);
     if (!info) {
         snprintf(error, size, "unknown option \"%.*s\" (ndkinfo --options lists them)",
@@ -191,6 +208,8 @@ bool options_from_environment(struct options *out, char *error, size_t size)
     if (timeouts && strcmp(timeouts, "off") == 0) {
         out->connect_ms = out->request_ms = out->establish_ms = 0;
         out->disconnect_ms = out->user_timeout_ms = out->keepalive_s = 0;
+        if (out->holdback_ms) /* 0 would mean "not at all" */
+            out->holdback_ms = 3600000;
     }
     return true;
 }

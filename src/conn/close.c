@@ -163,7 +163,10 @@ void conn_final(struct engine_work *work)
     if (conn->bound) {
         /* First the flag, then the queues: a poster that comes now sees it, or is seen. */
         atomic_store(&conn->flushed, true);
+        meaning_end(conn);
         flush_queues(conn);
+    } else {
+        meaning_end(conn);
     }
     status = conn->closed ? STATUS_CANCELLED : conn->end_status;
     if (!conn->established) {
@@ -190,13 +193,15 @@ static void dispose(struct conn *conn, bool abort_it)
     conn_timer_stop(conn);
     atomic_store(&conn->state, CONN_GONE);
     os_mutex_unlock(&conn->lock);
-    engine_watch_del(&conn->watch);
-    if (abort_it)
-        os_tcp_abort(conn->fd);
-    else
-        os_tcp_close(conn->fd);
+    if (conn->watching) {
+        engine_watch_del(&conn->watch);
+        if (abort_it)
+            os_tcp_abort(conn->fd);
+        else
+            os_tcp_close(conn->fd);
+        conn_unref(conn); /* the watch's; the caller has one of its own */
+    }
     conn->ops->closed(conn->up);
-    conn_unref(conn); /* the watch's */
 }
 
 /* Sends the tail, half-closes, discards. True: the peer's FIN (or an error) is in. */

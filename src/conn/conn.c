@@ -45,6 +45,7 @@ static void conn_after(struct engine_after *after)
 }
 
 static void timer_fired(struct engine_timer *timer);
+static void hold_fired(struct engine_timer *timer);
 static void move_run(struct engine_work *work);
 
 struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options *options,
@@ -70,6 +71,7 @@ struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options
     conn->after.run = conn_after;
     conn->final.run = conn_final;
     conn->move.run = move_run;
+    conn->retry.run = startup_retry;
     os_mutex_init(&conn->lock);
     atomic_init(&conn->state, CONN_NEW);
     return conn;
@@ -147,6 +149,25 @@ static void timer_fired(struct engine_timer *timer)
     conn_unref(conn);
 }
 
+/* A Send has waited for its receive long enough; the receive owner draws the conclusion. */
+static void hold_fired(struct engine_timer *timer)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, hold_timer));
+
+    conn_kick(&conn->rx.dir, 0);
+    conn_unref(conn);
+}
+
+void conn_hold_timer(struct conn *conn, uint32_t ms)
+{
+    if (ms) {
+        if (!engine_timer_set(&conn->hold_timer, (uint64_t)ms * 1000))
+            conn_ref(conn);
+    } else if (engine_timer_cancel(&conn->hold_timer)) {
+        conn_unref(conn);
+    }
+}
+
 /* ---- the descriptor ------------------------------------------------------------------------- */
 
 static void watch_ready(struct engine_watch *watch, unsigned events)
@@ -175,16 +196,27 @@ static void watch_ready(struct engine_watch *watch, unsigned events)
     conn_unref(conn);
 }
 
+static void timers_init(struct conn *conn, struct engine_shard *home)
+{
+    engine_timer_init(&conn->timer, home, timer_fired);
+    engine_timer_init(&conn->hold_timer, home, hold_fired);
+    meaning_init(conn, home);
+}
+
 int conn_watch(struct conn *conn, struct engine_shard *home)
 {
     int err;
 
     atomic_store(&conn->home, home);
-    engine_timer_init(&conn->timer, home, timer_fired);
+    if (!conn->timer.shard) /* a retry keeps the timer that is running */
+        timers_init(conn, home);
     conn_ref(conn);
+    conn->watching = true; /* before events can come */
     err = engine_watch_add(&conn->watch, home, conn->fd, watch_ready);
-    if (err)
+    if (err) {
+        conn->watching = false;
         conn_unref(conn);
+    }
     return err;
 }
 
@@ -205,7 +237,7 @@ void conn_move_now(struct conn *conn)
     os_mutex_lock(&conn->lock);
     conn_timer_stop(conn);
     atomic_store(&conn->home, conn->move_to);
-    engine_timer_init(&conn->timer, conn->move_to, timer_fired);
+    timers_init(conn, conn->move_to);
     err = engine_watch_add(&conn->watch, conn->move_to, conn->fd, watch_ready);
     if (atomic_load(&conn->state) == CONN_MOVING)
         startup_moved(conn);
@@ -258,6 +290,9 @@ bool conn_post_kick(struct conn *conn)
 
 bool conn_receive_kick(struct conn *conn)
 {
+    /* The receive is published: either this sees the hold, or whoever holds sees the receive. */
+    if (atomic_load(&conn->held) && !RED("hold-not-released"))
+        conn_kick(&conn->rx.dir, 0);
     return !atomic_load(&conn->flushed);
 }
 

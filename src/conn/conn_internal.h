@@ -41,6 +41,7 @@ enum conn_state {
     CONN_NEW,
     CONN_CONNECTING,   /* active: TCP */
     CONN_WAIT_REPLY,   /* active: Request is out */
+    CONN_RETRYING,     /* active: the peer closed on revision 2; once more, with revision 1 */
     CONN_DECIDE,       /* active: Reply is in, the consumer completes, rejects or closes */
     CONN_COMPLETING,   /* active: ready-to-receive message is out */
     CONN_WAIT_REQUEST, /* passive: TCP accepted */
@@ -90,6 +91,9 @@ struct conn_answer {
     uint32_t msn;
 };
 
+/* What the completion of a Send or Write promises (meaning.c); see docs/completions.md. */
+enum conn_meaning { MEANING_LOCAL, MEANING_PLACED, MEANING_ACKED };
+
 struct conn_batch; /* tx.c */
 
 struct conn_rx {
@@ -114,6 +118,9 @@ struct conn_rx {
     uint8_t waiting_opcode;
     uint32_t waiting_length, waiting_token;
     struct conn_wr *waiting_read;
+    bool holding; /* a Send met no receive: its FPDU is at the front of `partial` */
+    bool hold_spent; /* it waited holdback_ms in vain */
+    uint64_t hold_until_us;
 };
 
 struct conn_tx {
@@ -132,6 +139,8 @@ struct conn_tx {
     bool local_waiting;   /* a local operation pended: nothing behind it starts */
     bool end_after_batch; /* a local operation failed */
     bool request_failed;  /* the current request names memory it may not read */
+    uint64_t frames;       /* FPDUs ever encoded */
+    atomic_ullong stream;  /* octets TCP ever took, startup frames included */
     uint32_t answers_encoded;
     iwarp_error answer_error;
 };
@@ -164,6 +173,7 @@ struct conn {
     atomic_bool fpdu_sent;
     atomic_bool local_over;      /* the local operation that pended is over */
     atomic_bool invalidated;     /* what the receive owner waits for is over */
+    atomic_bool held;            /* the receive owner waits for a receive to be posted */
     _Atomic(struct conn_out *) out;
     uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
     uint32_t read_mask, answer_mask;
@@ -192,11 +202,25 @@ struct conn {
     enum conn_timer_kind timer_kind;
     struct engine_timer timer;
     uint64_t timer_due_us;
+    struct engine_timer hold_timer; /* holdback_ms */
     uint64_t linger_progress_us;
     int linger_unacked;
     uint32_t linger_look_ms;
-    struct engine_work final, move;
+    bool watching; /* the descriptor is open and in the home's poll set; the home's thread */
+    bool retried;
+    struct engine_work final, move, retry;
     struct engine_shard *move_to;
+
+    /* completion meaning; twin and the table under its own lock */
+    enum conn_meaning meaning;
+    struct conn *twin, *twin_next;
+    bool twin_listed;
+    atomic_bool twin_waits;        /* the twin completes by what we place */
+    uint64_t frames_in;            /* FPDUs processed; the receive owner */
+    atomic_ullong placed;          /* FPDUs of ours that the twin has processed */
+    atomic_bool placed_queued;
+    struct engine_work placed_work;
+    struct engine_timer acked_timer;
 
     /* startup and what it settled */
     struct iwarp_mpa_parser *parser;
@@ -216,10 +240,12 @@ int conn_watch(struct conn *conn, struct engine_shard *home);
 void conn_move_now(struct conn *conn); /* on the old home's thread; reference held */
 void conn_timer_arm(struct conn *conn, enum conn_timer_kind kind, uint32_t ms); /* lock held */
 void conn_timer_stop(struct conn *conn);                                        /* lock held */
+void conn_hold_timer(struct conn *conn, uint32_t ms); /* 0: stops it; the receive owner */
 bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int then);
 
 /* startup.c: the receive owner's work while there is no FPDU stream; true: try again */
 bool startup_receive(struct conn *conn);
+void startup_retry(struct engine_work *work);
 void startup_moved(struct conn *conn); /* lock held: the accepted connection is at its home */
 /* The peer's first FPDU was valid, or the Reply went out and no message was agreed. */
 void startup_established(struct conn *conn);
@@ -257,6 +283,14 @@ void conn_direction_dead(struct conn *conn, unsigned bit);
 void conn_final(struct engine_work *work);
 void closing_step(struct conn *conn);
 void conn_raise_disconnected(struct conn *conn, uint32_t reason); /* lock held */
+
+/* meaning.c */
+void meaning_init(struct conn *conn, struct engine_shard *home);
+void meaning_list(struct conn *conn);   /* both addresses are known: may be found as a twin */
+void meaning_begin(struct conn *conn);  /* the stream is up: which meaning can be kept */
+void meaning_sent(struct conn *conn);   /* the transmit owner marked requests as sent */
+void meaning_placed(struct conn *conn); /* the receive owner has processed more FPDUs */
+void meaning_end(struct conn *conn);    /* at the end, before the flush: completes what is due */
 
 /* errmap.c */
 #define R(source, cause) reason_make(REASON_##source, 0, REASON_CAUSE_##cause)

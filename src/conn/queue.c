@@ -95,6 +95,7 @@ struct conn_wr *conn_queue_prepare(struct conn_queue *queue, NTSTATUS *status)
     }
     wr = slot_at(queue, queue->tail);
     atomic_store_explicit(&wr->finished, false, memory_order_relaxed);
+    atomic_store_explicit(&wr->sent, false, memory_order_relaxed);
     wr->object = NULL;
     wr->remote_address = 0;
     wr->token = 0;
@@ -193,6 +194,37 @@ void conn_queue_retire(struct conn_queue *queue, conn_queue_sink *sink, void *ow
     os_mutex_lock(&queue->lock);
     retire_locked(queue, sink, owner);
     os_mutex_unlock(&queue->lock);
+}
+
+bool conn_queue_pass(struct conn_queue *queue, uint64_t position, conn_queue_sink *sink,
+                     void *owner)
+{
+    struct conn_cursor at;
+    uint32_t count;
+    bool waiting = false;
+
+    os_mutex_lock(&queue->lock);
+    at = queue->head;
+    count = atomic_load(&queue->posted) - atomic_load(&queue->retired);
+    for (; count; count--, at.slot++) {
+        struct conn_wr *wr;
+
+        cursor_settle(queue, &at);
+        wr = slot_at(queue, at);
+        if (wr->op == CONN_OP_READ || atomic_load_explicit(&wr->finished, memory_order_acquire))
+            continue;
+        /* What is behind a request that was not sent was not sent either. */
+        if (!atomic_load_explicit(&wr->sent, memory_order_acquire))
+            break;
+        if (wr->position > position) {
+            waiting = true;
+            break;
+        }
+        conn_queue_finish(queue, wr, STATUS_SUCCESS, 0);
+    }
+    retire_locked(queue, sink, owner);
+    os_mutex_unlock(&queue->lock);
+    return waiting;
 }
 
 void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t provider_code,

@@ -59,9 +59,11 @@ struct conn_wr {
     uint32_t length;        /* octets of the message */
     NTSTATUS status;        /* valid once finished is set */
     uint32_t provider_code; /* ProviderErrorCode, 0 with success */
+    uint64_t position;      /* once sent: what the peer must have got before it completes */
     uint8_t op;             /* enum conn_op */
     uint8_t flags;          /* CONN_WR_* */
     uint16_t sge_count;
+    atomic_bool sent;       /* TCP took it; it completes when `position` is reached (meaning.c) */
     atomic_bool finished;   /* set last by whoever finished it; the rest is readable then */
     union {
         struct conn_sge sge[1]; /* sge_count of them */
@@ -124,6 +126,10 @@ typedef void conn_queue_sink(void *owner, const struct conn_completion *list, un
 /* Marks a taken request finished; no lock. Retire afterwards, once for a batch. */
 void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS status,
                        uint32_t provider_code);
+/* Finishes, in order, the Sends and Writes that are sent and whose position is reached, then retires.
+ * True: others are sent and wait. Any thread. */
+bool conn_queue_pass(struct conn_queue *queue, uint64_t position, conn_queue_sink *sink,
+                     void *owner);
 /* Hands finished requests to sink from the head on, in order, under the lock. */
 void conn_queue_retire(struct conn_queue *queue, conn_queue_sink *sink, void *owner);
 /* Everything that is left, taken or not: the first gets first_status, the rest STATUS_CANCELLED,

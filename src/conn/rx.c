@@ -30,6 +30,7 @@ struct rx_run {
     bool retire; /* a Read finished */
     bool kick;   /* the transmit owner has something new */
     bool stop;   /* the connection ends, or waits: nothing more is parsed */
+    bool hold;   /* the segment in hand met no receive: it is looked at again later */
 };
 
 static void run_flush(struct conn *conn, struct rx_run *run)
@@ -37,6 +38,7 @@ static void run_flush(struct conn *conn, struct rx_run *run)
     if (run->count)
         conn->ops->complete_receives(conn->qp, run->list, run->count);
     run->count = 0;
+    meaning_placed(conn);
     if (run->retire)
         conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
     run->retire = false;
@@ -71,6 +73,49 @@ static void receive_take(struct conn *conn)
     conn_queue_advance(conn->receive);
     rx->current_length = rx->current->length;
     rx->sge = rx->sge_offset = 0;
+}
+
+/*
+ * A Send has met no receive: the connection is held back until one is posted or holdback_ms have
+ * passed. True: held (rx->holding), or a receive was posted meanwhile (rx->current). False: the
+ * time is over. The poster publishes its receive and then looks at `held`; here it is the other way
+ * round.
+ */
+static bool hold_back(struct conn *conn)
+{
+    struct conn_rx *rx = &conn->rx;
+    uint32_t ms = conn->options->holdback_ms;
+
+    if (ms == 0 || rx->hold_spent)
+        return false;
+    atomic_store(&conn->held, true);
+    receive_take(conn);
+    if (rx->current) {
+        atomic_store(&conn->held, false);
+        return true;
+    }
+    rx->holding = true;
+    rx->hold_until_us = os_now_us() + (uint64_t)ms * 1000;
+    conn_hold_timer(conn, ms);
+    return true;
+}
+
+/* Looks again. False: still nothing, the segment goes on waiting. */
+static bool hold_over(struct conn *conn)
+{
+    struct conn_rx *rx = &conn->rx;
+
+    if (!rx->holding)
+        return true;
+    if (!conn_queue_peek(conn->receive)) {
+        if (os_now_us() < rx->hold_until_us)
+            return false;
+        rx->hold_spent = true;
+    }
+    rx->holding = false;
+    atomic_store(&conn->held, false);
+    conn_hold_timer(conn, 0);
+    return true;
 }
 
 /* The message is whole (and what it invalidates is invalid): the receive completes. */
@@ -110,6 +155,14 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
     if (!rx->current)
         receive_take(conn);
     error = iwarp_track_send_check(&rx->track, segment, rx->current != NULL, rx->current_length);
+    if (error == IWARP_ERR_UNTAG_NO_BUFFER && hold_back(conn)) {
+        if (rx->holding) {
+            run->stop = run->hold = true;
+            return;
+        }
+        /* A receive was posted this very moment. */
+        error = iwarp_track_send_check(&rx->track, segment, true, rx->current_length);
+    }
     if (error != IWARP_NO_ERROR) {
         receive_failed(conn, run,
                        error == IWARP_ERR_UNTAG_LENGTH ? STATUS_BUFFER_OVERFLOW : STATUS_CANCELLED,
@@ -381,8 +434,12 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
             run_flush(conn, run);
             conn_end(conn, HOW_FIN, R(VIOLATION, SEQUENCE), STATUS_CONNECTION_ABORTED);
         }
+        if (run->hold)
+            break; /* this FPDU stays at the front */
         at += fpdu.size;
         frames++;
+        if (!run->stop || conn->rx.waiting)
+            conn->frames_in++; /* processed, not merely received */
     }
     atomic_fetch_add_explicit(&conn->counters->in_frames, frames, memory_order_relaxed);
     return at;
@@ -519,12 +576,12 @@ bool rx_work(struct conn *conn)
     bool more = false;
 
     run.count = 0;
-    run.retire = run.kick = run.stop = false;
+    run.retire = run.kick = run.stop = run.hold = false;
     if (conn->rx.fin) {
         reads_fail(conn);
         return false;
     }
-    if (!waiting_over(conn, &run))
+    if (!waiting_over(conn, &run) || !hold_over(conn))
         return false;
     have = partial_load(conn, staging);
     if (have) {
@@ -561,7 +618,7 @@ bool rx_work(struct conn *conn)
         if ((size_t)n < room && !atomic_load(&conn->hangup))
             break; /* drained; what comes later is a new edge */
     }
-    if (!run.stop || conn->rx.waiting)
+    if (!run.stop || conn->rx.waiting || run.hold)
         partial_keep(conn, staging, have);
     run_end(conn, &run);
     return more;
@@ -569,5 +626,6 @@ bool rx_work(struct conn *conn)
 
 void rx_end(struct conn *conn)
 {
+    conn_hold_timer(conn, 0);
     partial_drop(conn);
 }

@@ -19,6 +19,8 @@
 #include "base/red.h"
 #include "conn/conn_internal.h"
 
+#define RETRY_WITHIN_US 1000000u
+
 static uint32_t clamp(uint32_t value, uint32_t limit)
 {
     return value < limit ? value : limit;
@@ -184,6 +186,70 @@ static void connect_failed(struct conn *conn, enum conn_how how, uint32_t reason
     conn_end(conn, how, reason, status);
 }
 
+/*
+ * A peer that only knows revision 1 closes TCP on a Request of revision 2. Once, and only when that
+ * happens within a second and before any octet of a Reply, the attempt starts over with a new
+ * connection from the same local endpoint.
+ */
+static bool may_retry(struct conn *conn)
+{
+    bool may;
+
+    os_mutex_lock(&conn->lock);
+    may = atomic_load(&conn->state) == CONN_WAIT_REPLY && conn->config.revision == 2 &&
+          conn->options->retry_v1 && !conn->retried && conn->parser->have == 0 &&
+          os_now_us() - conn->request_sent_us < RETRY_WITHIN_US;
+    if (may) {
+        conn->retried = true;
+        atomic_store(&conn->state, CONN_RETRYING);
+    }
+    os_mutex_unlock(&conn->lock);
+    if (may) {
+        log_info("connection: the peer closed on MPA revision 2: one more attempt with revision 1");
+        conn_ref(conn);
+        engine_run(atomic_load(&conn->home), &conn->retry);
+    }
+    return may;
+}
+
+/* On the home shard; in this state neither owner touches the descriptor. */
+void startup_retry(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, retry));
+    int err;
+
+    os_mutex_lock(&conn->lock);
+    if (atomic_load(&conn->state) != CONN_RETRYING) {
+        os_mutex_unlock(&conn->lock);
+        conn_unref(conn);
+        return;
+    }
+    engine_watch_del(&conn->watch);
+    os_tcp_abort(conn->fd);
+    conn->watching = false;
+    conn_unref(conn); /* the watch's */
+    conn->config.revision = 1;
+    iwarp_mpa_parser_init(conn->parser, IWARP_MPA_REPLY, 1);
+    atomic_store(&conn->writable, false);
+    atomic_store(&conn->hangup, false);
+    conn->fd = os_tcp_socket((enum os_family)conn->peer.family);
+    err = conn->fd < 0 ? conn->fd : os_tcp_bind(conn->fd, &conn->local);
+    if (err == 0)
+        err = os_tcp_connect(conn->fd, &conn->peer);
+    if (err == 0 || err == -EINPROGRESS) {
+        atomic_store(&conn->state, CONN_CONNECTING);
+        err = conn_watch(conn, atomic_load(&conn->home));
+    }
+    if (err) {
+        if (conn->fd >= 0)
+            os_tcp_close(conn->fd);
+        conn_end_locked(conn, HOW_RST, conn_reason_socket(err), conn_status_from_connect(err));
+    }
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+    conn_unref(conn);
+}
+
 /* TCP is up: the Request goes out. */
 static bool send_request(struct conn *conn)
 {
@@ -221,7 +287,10 @@ static bool connecting(struct conn *conn)
         connect_failed(conn, HOW_RST, conn_reason_socket(err), conn_status_from_connect(err));
         return false;
     }
+    os_mutex_lock(&conn->lock);
     os_tcp_local(conn->fd, &conn->local);
+    meaning_list(conn);
+    os_mutex_unlock(&conn->lock);
     return send_request(conn);
 }
 
@@ -283,6 +352,7 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
     conn->peer = *peer;
     os_tcp_local(fd, &conn->local);
     conn->started = true;
+    meaning_list(conn);
     atomic_store(&conn->tx_hold, true);
     atomic_store(&conn->state, CONN_WAIT_REQUEST);
     err = conn_watch(conn, home);
@@ -390,6 +460,7 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
     }
     conn->crc = conn->agreed.crc;
     bind_queues(conn, binding);
+    meaning_begin(conn);
     conn->bound = true;
     conn->move_to = binding->home;
     atomic_store(&conn->state, CONN_MOVING);
@@ -466,6 +537,8 @@ static bool read_frame(struct conn *conn, NTSTATUS lost)
         if (n == -EAGAIN)
             return false;
         if (n <= 0) {
+            if (may_retry(conn))
+                return false;
             conn_end(conn, HOW_RST, n ? conn_reason_socket((int)n) : R(PEER_FIN, FIN_IN_STARTUP), lost);
             return false;
         }
@@ -565,6 +638,8 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
         then = OUT_ESTABLISHES;
     }
     atomic_store(&conn->fpdu_sent, length != 0);
+    conn->tx.frames = length != 0;
+    meaning_begin(conn);
     conn->bound = true;
     if (length && !conn_set_out(conn, octets, length, then)) {
         atomic_store(&conn->reads_opened, 0);

@@ -40,6 +40,7 @@
 struct batch_mark {
     size_t end;         /* octets of the batch that TCP must have taken */
     struct conn_wr *wr; /* NULL: an answer */
+    uint64_t frames;    /* FPDUs of the connection up to and including its last one */
     bool complete;      /* false: a Read Request, which completes with its Response */
 };
 
@@ -207,13 +208,14 @@ static void batch_back(struct conn_batch *b, struct batch_point p)
     b->arena_used = p.arena_used;
 }
 
-static void frame_close(struct conn_batch *b, struct frame *f, uint32_t ulpdu)
+static void frame_close(struct conn *conn, struct conn_batch *b, struct frame *f, uint32_t ulpdu)
 {
     uint8_t *at = b->arena + b->arena_used;
     size_t n = iwarp_fpdu_put_trailer_state(at, ulpdu, f->with_crc, f->crc);
 
     arena_take(b, n);
     b->ends[b->frame_count++] = b->octets;
+    conn->tx.frames++;
 }
 
 static uint32_t mulpdu(struct conn *conn, bool large)
@@ -323,11 +325,11 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
         batch_back(b, point);
         return false;
     }
-    frame_close(b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
+    frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
     tx->offset += n;
     if (last) {
         b->marks[b->mark_count++] =
-            (struct batch_mark){.end = b->octets, .wr = wr, .complete = true};
+            (struct batch_mark){.end = b->octets, .wr = wr, .frames = tx->frames, .complete = true};
         conn_queue_advance(conn->initiator);
         tx->wr = NULL;
     }
@@ -355,7 +357,7 @@ static void read_add(struct conn *conn, struct conn_batch *b)
         header, iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST), &read->request);
     arena_take(b, n);
     frame_add(&f, header, n);
-    frame_close(b, &f, IWARP_READ_ULPDU_LEN);
+    frame_close(conn, b, &f, IWARP_READ_ULPDU_LEN);
     conn_queue_advance(conn->initiator);
     tx->wr = NULL;
     atomic_store(&conn->reads_opened, opened + 1);
@@ -468,7 +470,7 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
         tx->answer_error = conn_error_from_read(result);
         return false;
     }
-    frame_close(b, &f, IWARP_TAGGED_LEN + n);
+    frame_close(conn, b, &f, IWARP_TAGGED_LEN + n);
     tx->answer_done += n;
     if (tx->answer_done == answer->request.size) {
         tx->answer_done = 0;
@@ -483,7 +485,9 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
 /* Completes what TCP has taken to the last octet. */
 static void marks_pass(struct conn *conn, struct conn_batch *b)
 {
-    bool retire = false;
+    bool retire = false, sent = false;
+    /* where the batch began in the stream */
+    uint64_t base = atomic_load_explicit(&conn->tx.stream, memory_order_relaxed) - b->sent;
 
     while (b->mark_first < b->mark_count && b->marks[b->mark_first].end <= b->sent) {
         struct batch_mark *mark = &b->marks[b->mark_first++];
@@ -491,6 +495,11 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
         if (!mark->wr) {
             conn->tx.answers_encoded--;
             atomic_fetch_add(&conn->answers_out, 1);
+        } else if (mark->complete && conn->meaning != MEANING_LOCAL && mark->frames) {
+            mark->wr->position =
+                conn->meaning == MEANING_PLACED ? mark->frames : base + mark->end;
+            atomic_store_explicit(&mark->wr->sent, true, memory_order_release);
+            sent = true;
         } else if (mark->complete) {
             conn_queue_finish(conn->initiator, mark->wr, STATUS_SUCCESS, 0);
             retire = true;
@@ -498,6 +507,8 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
     }
     if (retire)
         conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    if (sent)
+        meaning_sent(conn);
 }
 
 static void lost(struct conn *conn, int error)
@@ -533,6 +544,7 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
             return SENT_LOST;
         }
         *sent += (size_t)n;
+        atomic_fetch_add_explicit(&conn->tx.stream, (unsigned long long)n, memory_order_relaxed);
         atomic_fetch_add_explicit(&conn->counters->out_octets, (unsigned long long)n,
                                   memory_order_relaxed);
         left = (size_t)n;
