@@ -57,6 +57,9 @@ static const struct option_info table[] = {
     ROW(max_caller_data, "octets", 0, 508, 251, "MaxCallerData"),
     ROW(max_callee_data, "octets", 0, 508, 251, "MaxCalleeData"),
     ROW(read_sink_not_required, "0/1", 0, 1, 1, "advertise RDMA_READ_SINK_NOT_REQUIRED"),
+    ROW(scattered, "0/1", 0, 1, 0,
+        "adapter logical addresses in another order than host pages, never consecutive: finds "
+        "consumers that assume contiguous adapter pages"),
 };
 
 const struct option_info *options_table(size_t *count)

@@ -221,6 +221,7 @@ struct conn {
     atomic_bool placed_queued;
     struct engine_work placed_work;
     struct engine_timer acked_timer;
+    atomic_bool acked_armed;
 
     /* startup and what it settled */
     struct iwarp_mpa_parser *parser;

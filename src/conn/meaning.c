@@ -130,9 +130,10 @@ static uint64_t acked_octets(struct conn *conn)
     return stream > (uint64_t)unacked ? stream - (uint64_t)unacked : 0;
 }
 
+/* Not if it is armed: a stream of requests must not put the next look off for ever. */
 static void acked_arm(struct conn *conn, uint64_t us)
 {
-    if (!engine_timer_set(&conn->acked_timer, us))
+    if (!atomic_exchange(&conn->acked_armed, true) && !engine_timer_set(&conn->acked_timer, us))
         conn_ref(conn);
 }
 
@@ -140,6 +141,7 @@ static void acked_fired(struct engine_timer *timer)
 {
     struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, acked_timer));
 
+    atomic_store(&conn->acked_armed, false); /* first: what is sent from now on arms it again */
     if (!atomic_load(&conn->flushed) && pass(conn, acked_octets(conn)))
         acked_arm(conn, ACKED_AGAIN_US);
     conn_unref(conn);

@@ -71,6 +71,7 @@ static void receive_take(struct conn *conn)
     if (!rx->current)
         return;
     conn_queue_advance(conn->receive);
+    rx->hold_spent = false; /* the next Send has the whole time again */
     rx->current_length = rx->current->length;
     rx->sge = rx->sge_offset = 0;
 }
@@ -108,7 +109,7 @@ static bool hold_over(struct conn *conn)
     if (!rx->holding)
         return true;
     if (!conn_queue_peek(conn->receive)) {
-        if (os_now_us() < rx->hold_until_us)
+        if (os_now_us() < rx->hold_until_us || RED("hold-for-ever"))
             return false;
         rx->hold_spent = true;
     }
@@ -177,7 +178,7 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
     }
     if (!iwarp_track_send_advance(&rx->track, segment, &length))
         return;
-    if (iwarp_opcode_invalidates(segment->opcode)) {
+    if (iwarp_opcode_invalidates(segment->opcode) && !RED("remote-invalidation-ignored")) {
         bool pending = false;
 
         if (conn->ops->invalidate(conn->qp, segment->inv_stag, true, &pending) != ACCESS_OK) {
@@ -238,7 +239,8 @@ static void read_done(struct conn *conn, struct rx_run *run, struct conn_read *r
         struct conn_wr *wr = read->wr;
         NTSTATUS status = STATUS_SUCCESS;
 
-        if ((wr->flags & CONN_WR_INVALIDATE) && wr->sge_count) {
+        if ((wr->flags & CONN_WR_INVALIDATE) && wr->sge_count &&
+            !RED("read-invalidation-ignored")) {
             bool pending = false;
 
             if (conn->ops->invalidate(conn->qp, wr->sge[0].token, false, &pending) != ACCESS_OK)
@@ -253,6 +255,10 @@ static void read_done(struct conn *conn, struct rx_run *run, struct conn_read *r
         conn_queue_finish(conn->initiator, wr, status, 0);
         atomic_fetch_add(&conn->reads_done, 1);
         run->retire = true;
+        if (status != STATUS_SUCCESS) { /* an error completion ends the connection */
+            atomic_store(&conn->requests_failed, true);
+            fail(conn, run, IWARP_ERR_RDMAP_LOCAL, NULL);
+        }
     }
     run->kick = true;
 }

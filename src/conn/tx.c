@@ -368,10 +368,12 @@ static void local_run(struct conn *conn, struct conn_batch *b)
 {
     struct conn_tx *tx = &conn->tx;
     struct conn_wr *wr = tx->wr;
-    NTSTATUS status = conn->ops->local(conn->qp, wr);
+    NTSTATUS status;
 
+    /* Taken first: one that pends may be finished and retired by another thread at once. */
     conn_queue_advance(conn->initiator);
     tx->wr = NULL;
+    status = conn->ops->local(conn->qp, wr);
     if (status == STATUS_PENDING) {
         tx->local_waiting = true;
         return;

@@ -2,6 +2,7 @@
 /*
  * Logical address mappings (LAMs): the adapter pages of an MDL chain. An adapter page is the
  * process's own page, so building one is checking and writing down, and releasing one is counting.
+ * With the option `scattered` the pages get other names (pages.h).
  * Adapter slots NdkBuildLAM and NdkReleaseLAM; no lock but the table's, for the count.
  *
  * AdapterContext of a LAM is the adapter that built it, NULL once it was released: so a LAM that is
@@ -35,6 +36,15 @@ static NTSTATUS lam_probe(struct adapter *adapter, const NDK_LOGICAL_ADDRESS_MAP
                        bad);
 }
 
+/* From host addresses to what the adapter calls these pages. */
+static void lam_translate(struct adapter *adapter, NDK_LOGICAL_ADDRESS_MAPPING *lam)
+{
+    uint64_t *pages = (uint64_t *)(void *)lam->AdapterPageArray;
+
+    for (ULONG i = 0; adapter->options.scattered && i < lam->AdapterPageCount; i++)
+        pages[i] = pages_to_logical(true, pages[i]);
+}
+
 static NTSTATUS lam_now(struct adapter *adapter, MDL *mdl, SIZE_T length,
                         NDK_LOGICAL_ADDRESS_MAPPING *lam, ULONG *lam_size, ULONG *fbo)
 {
@@ -65,6 +75,7 @@ static NTSTATUS lam_now(struct adapter *adapter, MDL *mdl, SIZE_T length,
     status = lam_probe(adapter, lam);
     if (status != STATUS_SUCCESS)
         return status;
+    lam_translate(adapter, lam);
     lam->AdapterContext = adapter;
     *lam_size = (ULONG)need;
     *fbo = RED("lam-fbo-zero") ? 0 : extent.fbo;

@@ -172,7 +172,8 @@ static NTSTATUS fast_build(struct object *qp, ULONG pages, const NDK_LOGICAL_ADD
                            "no page list (have no memory, need %u pages), rule NDKPI 12.5",
                            (unsigned)pages);
     for (ULONG i = 0; i < pages; i++)
-        fast->pages[i] = (uint64_t)array[i].QuadPart;
+        fast->pages[i] =
+            pages_from_logical(qp->adapter->options.scattered, (uint64_t)array[i].QuadPart);
     fast->page_count = pages;
     if (!pages_probe_once(mem_known(qp->adapter->tokens), fast->pages, pages, writable, &bad)) {
         free(fast);

@@ -217,6 +217,28 @@ bool pages_probe_once(struct pages_known *known, const uint64_t *pages, uint32_t
     return true;
 }
 
+/* Page number times 3 within a group of 8: 0 3 6 1 4 7 2 5, which is its own inverse. */
+static uint64_t permute_page(uint64_t address)
+{
+    const uint64_t group = UINT64_C(7) << PAGE_SHIFT;
+
+    return (address & ~group) | ((address & group) * 3 & group);
+}
+
+uint64_t pages_to_logical(bool scattered, uint64_t host)
+{
+    if (!scattered || RED("pages-not-scattered"))
+        return host;
+    return permute_page(host) ^ PAGES_SCATTERED;
+}
+
+uint64_t pages_from_logical(bool scattered, uint64_t logical)
+{
+    if (!scattered || RED("pages-not-scattered"))
+        return logical;
+    return permute_page(logical) ^ PAGES_SCATTERED;
+}
+
 uint8_t *pages_flat(const uint64_t *pages, uint32_t count, uint32_t fbo)
 {
     if (count == 0 || run_length(pages, count) != count)

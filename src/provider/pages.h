@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * From an MDL chain to a page list. A page is named by its host address (which is also its adapter
- * logical address). Of an MDL only the page numbers, ByteCount, ByteOffset, Next and the virtual
- * address StartVa + ByteOffset are used, and that address as an index only: nothing here, or above,
- * dereferences it.
+ * From an MDL chain to a page list. A page is named by its host address; its adapter logical
+ * address is the same, or a permutation of it with the option `scattered`. Of an MDL only the page
+ * numbers, ByteCount, ByteOffset, Next and the virtual address StartVa + ByteOffset are used, and
+ * that address as an index only: nothing here, or above, dereferences it.
  *
  * Pure functions; the caller keeps the chain unchanged between measure and fill. No locks.
  */
@@ -52,6 +52,22 @@ struct pages_known {
 /* As pages_probe, but does not ask again for pages that are known. Any thread. */
 bool pages_probe_once(struct pages_known *known, const uint64_t *pages, uint32_t count,
                       bool writable, uint64_t *bad);
+
+/*
+ * Adapter logical addresses. Without `scattered` they are host addresses. With it, a permutation of
+ * page numbers (offsets in a page stay): pages change places within each group of eight, so that no
+ * two host pages that follow each other have logical addresses that follow each other, in either
+ * direction; and PAGES_SCATTERED is flipped, so that a host address given for a logical one names
+ * nothing. Any address has a counterpart; whether a page is there shows when it is probed.
+ */
+#define PAGES_SCATTERED (UINT64_C(1) << 56)
+uint64_t pages_to_logical(bool scattered, uint64_t host);
+uint64_t pages_from_logical(bool scattered, uint64_t logical);
+/* Does [address, address + length) of logical addresses lie in one page? An empty one does. */
+static inline bool pages_in_one(uint64_t address, uint64_t length)
+{
+    return length == 0 || address % 4096 + length <= 4096;
+}
 
 /* The host address of the first octet if the pages follow each other in this process, or NULL. */
 uint8_t *pages_flat(const uint64_t *pages, uint32_t count, uint32_t fbo);

@@ -326,9 +326,38 @@ static void flatness(void **state)
     assert_null(pages_flat(pages, 2, 0));
 }
 
+/* Both ways, offsets kept, no two neighbours beside each other, no host address among them. */
+static void scattered_addresses(void **state)
+{
+    const uint64_t host = UINT64_C(0x7f1234560000);
+
+    (void)state;
+    for (uint64_t page = 0; page < 100; page++) {
+        uint64_t at = host + page * PAGE_SIZE, offset = page * 41 % PAGE_SIZE;
+        uint64_t logical = pages_to_logical(true, at);
+
+        assert_int_equal(pages_to_logical(false, at + offset), at + offset);
+        assert_int_equal(pages_from_logical(false, at + offset), at + offset);
+        assert_int_equal(pages_from_logical(true, logical + offset), at + offset);
+        assert_int_equal(pages_to_logical(true, at + offset), logical + offset);
+        assert_true(logical >= PAGES_SCATTERED);
+        for (int step = -1; step <= 1; step += 2) {
+            uint64_t beside = pages_to_logical(true, at + (uint64_t)step * PAGE_SIZE);
+
+            assert_int_not_equal(beside, logical + PAGE_SIZE);
+            assert_int_not_equal(beside + PAGE_SIZE, logical);
+        }
+        for (uint64_t other = 0; other < page; other++)
+            assert_int_not_equal(pages_to_logical(true, host + other * PAGE_SIZE), logical);
+    }
+    assert_true(pages_in_one(4095, 1) && !pages_in_one(4095, 2) && pages_in_one(0, 4096));
+    assert_true(!pages_in_one(1, 4096) && pages_in_one(4095, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scattered_addresses),
         cmocka_unit_test(one_mdl),
         cmocka_unit_test(more_than_the_chain_holds),
         cmocka_unit_test(malformed),

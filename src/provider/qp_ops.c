@@ -5,7 +5,37 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
+#include "provider/pages.h"
 #include "provider/qp.h"
+
+/* Adapter pages are this process's pages; without `scattered` a logical address is the host
+ * address. With it, an element of several pages was refused when it was posted, and a page that is
+ * not there is found here. */
+static enum access_result map_privileged(struct adapter *adapter, uint64_t address,
+                                         uint32_t length, uint32_t need, struct access *hold,
+                                         struct os_iov *pieces, int *count)
+{
+    if (need & ACCESS_READ_SINK)
+        return ACCESS_NO_RIGHT;
+    if (address + length < address)
+        return ACCESS_WRAP;
+    if (adapter->options.scattered) {
+        bool write = (need & ACCESS_LOCAL_WRITE) != 0;
+        uint64_t page, bad;
+
+        address = pages_from_logical(true, address);
+        page = address & ~(uint64_t)(PAGE_SIZE - 1);
+        if (length && !pages_probe_once(mem_known(adapter->tokens), &page, 1, write, &bad))
+            return ACCESS_INVALID_TOKEN;
+    }
+    hold->slot = NULL;
+    if (*count) {
+        pieces[0].base = (void *)(uintptr_t)address;
+        pieces[0].len = length;
+        *count = 1;
+    }
+    return ACCESS_OK;
+}
 
 enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_t length,
                           uint32_t need, struct access *hold, struct os_iov *pieces, int *count)
@@ -15,20 +45,8 @@ enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_
     int room = *count;
 
     if (token == qp->pd->privileged_token &&
-        !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE))) {
-        /* Adapter pages are this process's pages; a logical address is the host address. */
-        if (need & ACCESS_READ_SINK)
-            return ACCESS_NO_RIGHT;
-        if (address + length < address)
-            return ACCESS_WRAP;
-        hold->slot = NULL;
-        *count = room ? 1 : 0;
-        if (room) {
-            pieces[0].base = (void *)(uintptr_t)address;
-            pieces[0].len = length;
-        }
-        return ACCESS_OK;
-    }
+        !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE)))
+        return map_privileged(qp->object.adapter, address, length, need, hold, pieces, count);
     result = mem_begin(qp->object.adapter->tokens, token, qp->pd, qp, address, length, need, hold);
     if (result != ACCESS_OK || room == 0)
         return result;

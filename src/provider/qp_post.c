@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/red.h"
+#include "provider/adapter.h"
+#include "provider/pages.h"
 #include "provider/qp.h"
 
 _Static_assert(sizeof(NDK_SGE) == sizeof(struct conn_sge), "one layout");
@@ -101,6 +103,23 @@ static NTSTATUS post_end(struct post *post, PVOID context, uint8_t op)
     return STATUS_SUCCESS;
 }
 
+/* With the option `scattered`: adapter pages that follow each other in memory do not for the
+ * adapter. */
+static NTSTATUS sges_in_pages(struct qp *qp, enum call call, CONST NDK_SGE *sgl, ULONG sges)
+{
+    for (ULONG i = 0; i < sges; i++) {
+        uint64_t address = (uint64_t)sgl[i].LogicalAddress.QuadPart;
+
+        if (sgl[i].MemoryRegionToken == qp->pd->privileged_token &&
+            !pages_in_one(address, sgl[i].Length) && !RED("scattered-crossing-unseen"))
+            return object_fail(&qp->object, call, STATUS_ACCESS_VIOLATION,
+                               "SGE %u crosses an adapter page (have 0x%llx with %u octets, need "
+                               "one SGE a page: adapter pages are not contiguous), rule NDKPI 1.9",
+                               i, (unsigned long long)address, sgl[i].Length);
+    }
+    return STATUS_SUCCESS;
+}
+
 /* Copies SGEs into the request; most: the limit for their number. */
 static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CONST NDK_SGE *sgl,
                           ULONG sges, ULONG most)
@@ -119,6 +138,12 @@ static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CON
         return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
                            "total length (have %llu, need <= MaxTransferLength %u), rule NDKPI 12",
                            (unsigned long long)total, qp->max_transfer);
+    if (qp->object.adapter->options.scattered) {
+        NTSTATUS status = sges_in_pages(qp, call, sgl, sges);
+
+        if (status != STATUS_SUCCESS)
+            return status;
+    }
     if (sges)
         memcpy(wr->sge, sgl, sges * sizeof *sgl);
     wr->sge_count = (uint16_t)sges;
