@@ -217,6 +217,9 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
         while (listener->fd == -EADDRINUSE) {
             endpoint_drop(listener->endpoint);
             listener->endpoint = port_walk_next(&walk, address, NULL);
+            if (walk.no_memory)
+                return object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
+                                   "no memory for an endpoint");
             if (!listener->endpoint)
                 return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
                                    "no port is left in %u..%u, rule NDKPI 14.1", o->port_low,
