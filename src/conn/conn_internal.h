@@ -164,6 +164,8 @@ struct conn {
     atomic_bool fpdu_sent;
     atomic_bool local_over;      /* the local operation that pended is over */
     atomic_bool invalidated;     /* what the receive owner waits for is over */
+    atomic_bool resume_queued;
+    struct engine_work resume; /* the home shard receives on after an invalidation */
     _Atomic(struct conn_out *) out;
     uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
     uint32_t read_mask, answer_mask;
@@ -186,7 +188,6 @@ struct conn {
     iwarp_error terminate_error;
     uint8_t *tail; /* HOW_DRAIN: octets still to send */
     uint32_t tail_length, tail_sent;
-    bool tail_shut;
     bool established, event_raised, local_disconnect, closed, active;
     bool started; /* a descriptor exists or existed: ops->closed comes from its end */
     enum conn_timer_kind timer_kind;
@@ -195,6 +196,7 @@ struct conn {
     uint64_t linger_progress_us;
     int linger_unacked;
     uint32_t linger_look_ms;
+    bool tail_shut; /* by the home shard, not the lock; apart from the flags that the lock guards */
     struct engine_work final, move;
     struct engine_shard *move_to;
 

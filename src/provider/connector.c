@@ -52,7 +52,15 @@ static void on_connected(void *up, NTSTATUS status)
         count(&k->object.adapter->counters.connect_failure);
         if (k->qp && !RED("failed_connect_keeps_qp"))
             qp_unbind(k->qp, k->conn);
+        if (RED("connector-failed-connect-frees-port")) {
+            endpoint_drop(k->endpoint);
+            k->endpoint = NULL;
+        }
     }
+    /* Told again when it ends before the complete connect, which then has an answer of its own. */
+    if (k->connect_told)
+        return;
+    k->connect_told = true;
     answer_pending(k, status);
 }
 
@@ -299,14 +307,12 @@ static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
  */
 static void call_begin(struct connector *k)
 {
-    if (!RED("call_without_reference"))
-        object_ref(&k->object);
+    object_ref(&k->object);
 }
 
 static NTSTATUS call_end(struct connector *k, NTSTATUS status)
 {
-    if (!RED("call_without_reference"))
-        object_unref(&k->object);
+    object_unref(&k->object);
     return status;
 }
 
@@ -452,7 +458,8 @@ static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_ca
     request_drop(request);
     endpoint_drop(k->endpoint);
     k->endpoint = NULL;
-    untake_qp(k);
+    if (!RED("connector-refused-call-keeps-qp"))
+        untake_qp(k);
     return status;
 }
 
@@ -530,9 +537,12 @@ static NTSTATUS complete_connect(struct connector *k, enum call call,
     }
     if (request) {
         k->pending_call = call;
-        k->event = event;
-        k->event_ex = event_ex;
-        k->event_context = event_context;
+        /* A call that will be refused must not take an established connection's event. */
+        if (conn_may_complete(k->conn) || RED("connector-refused-complete-takes-event")) {
+            k->event = event;
+            k->event_ex = event_ex;
+            k->event_context = event_context;
+        }
         status = conn_complete(k->conn, &done);
         if (status == STATUS_SUCCESS && !done)
             return STATUS_PENDING;

@@ -55,7 +55,9 @@ bool listener_may_deliver(struct listener *listener)
 
     os_mutex_lock(&listener->lock);
     may = listener->state == LISTENER_LISTENING && !listener->paused &&
-          atomic_load(&listener->undecided) < listener->object.adapter->options.max_pending_connects;
+          (atomic_load(&listener->undecided) <
+               listener->object.adapter->options.max_pending_connects ||
+           RED("listener-undecided-unbounded"));
     if (may)
         atomic_fetch_add(&listener->undecided, 1);
     os_mutex_unlock(&listener->lock);

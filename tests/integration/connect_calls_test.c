@@ -144,8 +144,8 @@ static NTSTATUS start_listening(NDK_LISTENER *listener, const SOCKADDR_INET *add
     struct wait w;
 
     wait_init(&w);
-    return answer(&w, listener->Dispatch->NdkListen(listener, (PSOCKADDR)(uintptr_t)address,
-                                                    length, wait_request, &w));
+    return answer(&w, listener->Dispatch->NdkListen(listener, (PSOCKADDR)(uintptr_t)address, length,
+                                                    wait_request, &w));
 }
 
 static void creating_a_listener(void **state)
@@ -279,55 +279,78 @@ static NTSTATUS dial_now(NDK_CONNECTOR *connector, const struct dial *d)
                           wait_request, &w));
 }
 
-/* Every failure that is known at once leaves connector and QP as they were. */
-static void connect_inline_failures(void **state)
+/* Two ends, a listener and an idle connector; *good: a connect that would succeed. */
+static void dial_open(struct pair *p, struct dial *good)
+{
+    memset(p, 0, sizeof *p);
+    end_open(&p->server, NULL);
+    end_open(&p->client, NULL);
+    listen_on(p->server.adapter, "127.0.0.1", &p->listening);
+    p->client.connector = make_connector(p->client.adapter);
+    memset(good, 0, sizeof *good);
+    good->qp = p->client.qp;
+    good->source = local_of(&p->listening);
+    good->target = p->listening.address;
+    good->source_length = good->target_length = p->listening.address_length;
+}
+
+/* Connector and QP are as they were before the calls that failed: they connect. */
+static void dial_close(struct pair *p)
+{
+    struct end *c = &p->client, *s = &p->server;
+    SOCKADDR_INET local = local_of(&p->listening);
+    struct wait connect, accept, complete;
+    NTSTATUS connecting, accepting, completing;
+
+    assert_int_equal(softndk_set_fail(NULL), STATUS_SUCCESS);
+    assert_int_equal(atomic_load(&p->listening.events), 0);
+    wait_init(&connect);
+    connecting = c->connector->Dispatch->NdkConnect(
+        c->connector, c->qp, (PSOCKADDR)&local, p->listening.address_length,
+        (PSOCKADDR)&p->listening.address, p->listening.address_length, 8, 8, NULL, 0, wait_request,
+        &connect);
+    assert_int_equal(connecting, STATUS_PENDING);
+    s->connector = next_incoming(&p->listening);
+    wait_init(&accept);
+    accepting = s->connector->Dispatch->NdkAccept(s->connector, s->qp, 8, 8, NULL, 0, NULL, NULL,
+                                                  wait_request, &accept);
+    assert_int_equal(wait_end(&connect, connecting), STATUS_SUCCESS);
+    wait_init(&complete);
+    completing = c->connector->Dispatch->NdkCompleteConnect(c->connector, NULL, NULL, wait_request,
+                                                            &complete);
+    assert_int_equal(wait_end(&complete, completing), STATUS_SUCCESS);
+    assert_int_equal(wait_end(&accept, accepting), STATUS_SUCCESS);
+    pair_close(p);
+}
+
+static void connect_injected(void **state)
 {
     static const NTSTATUS documented[] = {
         STATUS_INSUFFICIENT_RESOURCES, STATUS_NETWORK_UNREACHABLE, STATUS_HOST_UNREACHABLE,
         STATUS_CONNECTION_REFUSED,     STATUS_IO_TIMEOUT,          STATUS_SHARING_VIOLATION,
         STATUS_INVALID_ADDRESS,        STATUS_TOO_MANY_ADDRESSES,  STATUS_ADDRESS_ALREADY_EXISTS};
-    struct pair p, other;
-    struct dial good, d;
-    uint8_t data[252] = {0};
+    struct pair p;
+    struct dial good;
 
     (void)state;
-    pair_open(&other, "127.0.0.1", NULL, NULL);
-    memset(&p, 0, sizeof p);
-    end_open(&p.server, NULL);
-    end_open(&p.client, NULL);
-    listen_on(p.server.adapter, "127.0.0.1", &p.listening);
-    p.client.connector = make_connector(p.client.adapter);
-    memset(&good, 0, sizeof good);
-    good.qp = p.client.qp;
-    good.source = local_of(&p.listening);
-    good.target = p.listening.address;
-    good.source_length = good.target_length = p.listening.address_length;
-
+    dial_open(&p, &good);
     for (size_t i = 0; i < sizeof documented / sizeof documented[0]; i++) {
         fail_next("NdkConnect", documented[i]);
         assert_int_equal(dial_now(p.client.connector, &good), documented[i]);
+        expect_reason(&p.client.connector->Header, "NdkConnect");
     }
-    for (unsigned n = 1; n <= 2; n++) { /* allocations of the call itself */
-        char rule[16];
-        struct wait w;
-        NTSTATUS returned;
+    assert_int_equal(softndk_set_fail("memory:1"), STATUS_SUCCESS);
+    assert_int_equal(dial_now(p.client.connector, &good), STATUS_INSUFFICIENT_RESOURCES);
+    dial_close(&p);
+}
 
-        snprintf(rule, sizeof rule, "memory:%u", n);
-        assert_int_equal(softndk_set_fail(n == 1 ? rule : NULL), STATUS_SUCCESS);
-        if (n == 1) {
-            assert_int_equal(dial_now(p.client.connector, &good), STATUS_INSUFFICIENT_RESOURCES);
-            continue;
-        }
-        /* Without a QP, and with one of another adapter or in use. */
-        wait_init(&w);
-        returned = p.client.connector->Dispatch->NdkConnect(
-            p.client.connector, NULL, (PSOCKADDR)&good.source, good.source_length,
-            (PSOCKADDR)&good.target, good.target_length, 8, 8, NULL, 0, wait_request, &w);
-        assert_int_equal(answer(&w, returned), STATUS_INVALID_PARAMETER);
-    }
-    d = good;
-    d.qp = p.server.qp;
-    assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_PARAMETER);
+static void connect_addresses(void **state)
+{
+    struct pair p;
+    struct dial good, d;
+
+    (void)state;
+    dial_open(&p, &good);
     d = good;
     d.source = address_of("192.0.2.1", 0);
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
@@ -348,12 +371,34 @@ static void connect_inline_failures(void **state)
     d = good;
     d.target_length = 0;
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
+    d.target_length = sizeof d.target.Ipv4 - 1;
+    assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
     d = good; /* another family than the source's */
     memset(&d.target, 0, sizeof d.target);
     d.target.si_family = AF_INET6;
     d.target.Ipv6.sin6_port = 1;
     d.target_length = sizeof d.target.Ipv6;
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
+    d = good; /* the listener holds that port */
+    d.source = p.listening.address;
+    assert_int_equal(dial_now(p.client.connector, &d), STATUS_SHARING_VIOLATION);
+    dial_close(&p);
+}
+
+static void connect_arguments(void **state)
+{
+    struct pair p, other;
+    struct dial good, d;
+    uint8_t data[252] = {0};
+
+    (void)state;
+    pair_open(&other, "127.0.0.1", NULL, NULL);
+    dial_open(&p, &good);
+    d = good;
+    d.qp = NULL;
+    assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_PARAMETER);
+    d.qp = p.server.qp; /* of another adapter */
+    assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_PARAMETER);
     d = good;
     d.data = data;
     d.data_length = sizeof data;
@@ -361,17 +406,10 @@ static void connect_inline_failures(void **state)
     d.data = NULL;
     d.data_length = 1;
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_PARAMETER);
-    d = good; /* the listener holds that port */
-    d.source = p.listening.address;
-    assert_int_equal(dial_now(p.client.connector, &d), STATUS_SHARING_VIOLATION);
-    /* A connector that is connected, and a QP that is. */
-    d = good;
-    assert_int_equal(dial_now(other.client.connector, &d), STATUS_CONNECTION_ACTIVE);
-    assert_int_equal(atomic_load(&p.listening.events), 0);
-    CLOSE(p.client.connector, NdkCloseConnector);
-    pair_connect(&p); /* the QP is as it was */
-    p.client.disconnects = 0;
-    pair_close(&p);
+    /* A connector that is connected. */
+    assert_int_equal(dial_now(other.client.connector, &good), STATUS_CONNECTION_ACTIVE);
+    assert_int_equal(dial_now(other.server.connector, &good), STATUS_CONNECTION_ACTIVE);
+    dial_close(&p);
     pair_close(&other);
 }
 
@@ -379,6 +417,7 @@ static void connect_ports(void **state)
 {
     struct pair p;
     struct dial d;
+    struct end more;
     NDK_CONNECTOR *second;
     struct wait w;
     NTSTATUS returned;
@@ -398,34 +437,30 @@ static void connect_ports(void **state)
     /* The QP is checked first: it serves one connection. */
     assert_int_equal(dial_now(second, &d), STATUS_CONNECTION_ACTIVE);
     CLOSE(second, NdkCloseConnector);
-    {
-        struct end more;
-
-        end_open(&more, "port_low=50020,port_high=50020");
-        more.connector = make_connector(more.adapter);
-        d.qp = more.qp;
-        assert_int_equal(dial_now(more.connector, &d), STATUS_TOO_MANY_ADDRESSES);
-        expect_reason(&more.connector->Header, "50020");
-        d.source = address_of(own_address(), 50020);
-        assert_int_equal(dial_now(more.connector, &d), STATUS_SHARING_VIOLATION);
-        d.source = address_of(own_address(), 0);
-        /* Free once its connector is closed; the number goes to the peer in the old wait state. */
-        CLOSE(p.client.connector, NdkCloseConnector);
-        p.client.connector = NULL;
-        CLOSE(p.server.connector, NdkCloseConnector);
-        p.server.connector = NULL;
-        wait_init(&w);
-        returned = more.connector->Dispatch->NdkConnect(
-            more.connector, more.qp, (PSOCKADDR)&d.source, d.source_length, (PSOCKADDR)&d.target,
-            d.target_length, 8, 8, NULL, 0, wait_request, &w);
-        if (returned != STATUS_PENDING)
-            test_fail("the port is not free again: %s", softndk_status_name(returned));
-        p.server.connector = next_incoming(&p.listening);
-        assert_int_equal(p.server.connector->Dispatch->NdkReject(p.server.connector, NULL, 0),
-                         STATUS_SUCCESS);
-        assert_int_equal(wait_end(&w, returned), STATUS_CONNECTION_REFUSED);
-        end_close(&more);
-    }
+    end_open(&more, "port_low=50020,port_high=50020");
+    more.connector = make_connector(more.adapter);
+    d.qp = more.qp;
+    assert_int_equal(dial_now(more.connector, &d), STATUS_TOO_MANY_ADDRESSES);
+    expect_reason(&more.connector->Header, "50020");
+    d.source = address_of(own_address(), 50020);
+    assert_int_equal(dial_now(more.connector, &d), STATUS_SHARING_VIOLATION);
+    /* Free once its connector is closed. */
+    d.source = address_of(own_address(), 0);
+    CLOSE(p.client.connector, NdkCloseConnector);
+    p.client.connector = NULL;
+    CLOSE(p.server.connector, NdkCloseConnector);
+    p.server.connector = NULL;
+    wait_init(&w);
+    returned = more.connector->Dispatch->NdkConnect(
+        more.connector, more.qp, (PSOCKADDR)&d.source, d.source_length, (PSOCKADDR)&d.target,
+        d.target_length, 8, 8, NULL, 0, wait_request, &w);
+    if (returned != STATUS_PENDING)
+        test_fail("the port is not free again: %s", softndk_status_name(returned));
+    p.server.connector = next_incoming(&p.listening);
+    assert_int_equal(p.server.connector->Dispatch->NdkReject(p.server.connector, NULL, 0),
+                     STATUS_SUCCESS);
+    assert_int_equal(wait_end(&w, returned), STATUS_CONNECTION_REFUSED);
+    end_close(&more);
     pair_close(&p);
 }
 
@@ -433,14 +468,15 @@ int main(void)
 {
     static const char *const modes[] = {"never", "always", "early", "random:77"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(create_connector),        cmocka_unit_test(creating_a_listener),
-        cmocka_unit_test(listen_addresses),        cmocka_unit_test(listen_injected),
-        cmocka_unit_test(listen_ports),            cmocka_unit_test(connect_inline_failures),
+        cmocka_unit_test(create_connector),  cmocka_unit_test(creating_a_listener),
+        cmocka_unit_test(listen_addresses),  cmocka_unit_test(listen_injected),
+        cmocka_unit_test(listen_ports),      cmocka_unit_test(connect_injected),
+        cmocka_unit_test(connect_addresses), cmocka_unit_test(connect_arguments),
         cmocka_unit_test(connect_ports),
     };
     int failed = 0;
 
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !failed; i++) {
         mode = modes[i];
         softndk_set_pend(mode);
         failed += cmocka_run_group_tests_name(mode, tests, NULL, NULL);

@@ -16,8 +16,6 @@
 #include "iwarp/crc32c.h"
 #include "iwarp/wire.h"
 
-#define PEER_WAIT_MS 30000u
-
 /* ---- sockets -------------------------------------------------------------------------------- */
 
 static int loopback_socket(const struct peer *p)
@@ -74,7 +72,7 @@ void peer_accept(struct peer *p)
 
     if (poll(&wait, 1, (int)PEER_WAIT_MS) != 1)
         test_fail("peer: nobody connected");
-    p->fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+    p->fd = accept(p->listener, NULL, NULL);
     if (p->fd < 0)
         test_fail("peer: accept: %s", strerror(errno));
     setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -179,7 +177,7 @@ enum peer_end peer_read(struct peer *p, void *octets, size_t length, unsigned ms
 
 bool peer_quiet(struct peer *p, unsigned ms)
 {
-    struct pollfd wait = {.fd = p->fd, .events = POLLIN | POLLRDHUP};
+    struct pollfd wait = {.fd = p->fd, .events = POLLIN};
 
     return poll(&wait, 1, (int)ms) == 0;
 }
@@ -198,13 +196,19 @@ enum peer_end peer_await_end(struct peer *p)
 
 enum peer_end peer_drain(struct peer *p)
 {
-    uint8_t octets[65536];
-    enum peer_end end;
+    static uint8_t octets[65536];
 
-    do
-        end = peer_read(p, octets, 1, PEER_WAIT_MS);
-    while (end == PEER_DATA);
-    return end;
+    for (;;) {
+        struct pollfd wait = {.fd = p->fd, .events = POLLIN};
+        ssize_t n = recv(p->fd, octets, sizeof octets, MSG_DONTWAIT);
+
+        if (n == 0)
+            return PEER_FIN;
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return PEER_RST;
+        if (n < 0 && poll(&wait, 1, (int)PEER_WAIT_MS) == 0)
+            return PEER_QUIET;
+    }
 }
 
 /* ---- what the end sends --------------------------------------------------------------------- */
@@ -221,6 +225,20 @@ size_t peer_frame(struct peer *p, uint8_t *frame)
     if (peer_read(p, frame + IWARP_MPA_HEADER_LEN, length, PEER_WAIT_MS) != PEER_DATA)
         test_fail("peer: private data is missing");
     return IWARP_MPA_HEADER_LEN + length;
+}
+
+void peer_expect_frame(struct peer *p, const char *row, const void *octets, size_t length)
+{
+    uint8_t frame[IWARP_MPA_FRAME_MAX];
+    const uint8_t *want = octets;
+    size_t have = peer_frame(p, frame);
+
+    if (have != length)
+        test_fail("%s: a startup frame of %zu octets, not %zu", row, have, length);
+    for (size_t i = 0; i < length; i++)
+        if (frame[i] != want[i])
+            test_fail("%s: octet %zu of the startup frame is %02x, not %02x", row, i, frame[i],
+                      want[i]);
 }
 
 /* What every message we send has: DV and RV 1, reserved bits zero, a known opcode. */
@@ -443,6 +461,46 @@ void stream_read(struct stream *s, uint32_t msn, uint32_t sink_stag, uint64_t si
 void stream_terminate(struct stream *s, const void *body, uint32_t length)
 {
     stream_untagged(s, 0x41, 0x47, 0, 2, 1, 0, body, length);
+}
+
+/* ---- startup -------------------------------------------------------------------------------- */
+
+void peer_send_frame(struct peer *p, bool reply, uint16_t ird_word, uint16_t ord_word)
+{
+    uint8_t frame[24];
+
+    memcpy(frame, reply ? IWARP_MPA_KEY_REPLY : IWARP_MPA_KEY_REQUEST, IWARP_MPA_KEY_LEN);
+    memcpy(frame + IWARP_MPA_KEY_LEN, "\x50\x02\x00\x04", 4);
+    iwarp_put_be16(frame + 20, ird_word);
+    iwarp_put_be16(frame + 22, ord_word);
+    peer_send(p, frame, sizeof frame);
+}
+
+void peer_rtr_read(struct peer *p)
+{
+    struct stream s;
+    const struct peer_fpdu *f;
+
+    stream_init(&s, p->crc);
+    stream_read(&s, 1, 0, 0, 0, 1, 0);
+    peer_send(p, s.octets, s.length);
+    stream_free(&s);
+    f = peer_fpdu(p);
+    if (f->opcode != IWARP_OP_READ_RESPONSE || f->payload_length != 0 || !f->last)
+        test_fail("peer: no Response to the ready-to-receive Read");
+}
+
+void peer_answer_rtr_read(struct peer *p)
+{
+    const struct peer_fpdu *f = peer_fpdu(p);
+    struct stream s;
+
+    if (f->opcode != IWARP_OP_READ_REQUEST || f->size != 0 || f->sink_stag == 0 || f->msn != 1)
+        test_fail("peer: no ready-to-receive Read");
+    stream_init(&s, p->crc);
+    stream_response(&s, true, f->sink_stag, f->sink_to, NULL, 0);
+    peer_send(p, s.octets, s.length);
+    stream_free(&s);
 }
 
 /* ---- Terminates ----------------------------------------------------------------------------- */
