@@ -44,6 +44,7 @@ fail() {
 # Starts a server on a port that the system chooses, and waits for the line that tells it.
 start_server() {
     echo "\$ ndkping $*"
+    : >"$scratch/server.out" # or the first look could read the last server's port
     "$ndkping" "$@" >"$scratch/server.out" 2>"$scratch/server.err" &
     server=$!
     tries=0

@@ -42,6 +42,7 @@ extern "C" {
  *                                                  bytes written
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer cannot hold the structure;
  *                                                  *pBufferSize is the size needed
+ *   STATUS_INVALID_PARAMETER       inline*         pBufferSize is NULL
  *   any other                      inline          the list is open-ended
  * NDKPI reference 6.1.
  */
@@ -112,6 +113,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  free port
  *   STATUS_INVALID_ADDRESS         both            the local address does not belong to this
  *                                                  adapter
+ *   STATUS_NOT_SUPPORTED           async-possible* shared endpoints are not implemented yet
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 6.4.
  */
@@ -146,6 +148,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_PENDING                 inline          started; CreateCompletion is called exactly
  *                                                  once with the outcome
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_INVALID_PARAMETER       async-possible* ConnectEvent is NULL
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 6.6.
  */
@@ -172,6 +175,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CREATE_LISTENER)(
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
  *   STATUS_BUFFER_TOO_SMALL        async-possible  the mapping does not fit; *pLAMSize is the size
  *                                                  needed
+ *   STATUS_ACCESS_VIOLATION        async-possible* a page of the chain is not there or cannot be
+ *                                                  read
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 6.7.
  */

@@ -79,7 +79,18 @@ struct _NDK_SHARED_ENDPOINT {
  *   STATUS_INVALID_BUFFER_SIZE     async-possible* more private data than the adapter's
  *                                                  MaxCallerData
  *   STATUS_CONNECTION_ACTIVE       async-possible* the connector or the queue pair is connecting
- *                                                  or connected already
+ *                                                  or connected already, or the queue pair was
+ *                                                  before
+ *   STATUS_INVALID_PARAMETER       async-possible* the queue pair is NULL or of another adapter,
+ *                                                  or pPrivateData is NULL although
+ *                                                  PrivateDataLength is not 0
+ *   STATUS_CONNECTION_INVALID      async-possible* an earlier attempt used up this connector:
+ *                                                  create a new one
+ *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
+ *                                                  connection broke before it was in
+ *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.1.
  */
@@ -109,10 +120,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT)(
  *   STATUS_IO_TIMEOUT              both            no answer in time; may be tried again
  *   STATUS_ADDRESS_ALREADY_EXISTS  both            a connection between these two addresses and
  *                                                  ports exists
- *   STATUS_INVALID_BUFFER_SIZE     async-possible* more private data than the adapter's
- *                                                  MaxCallerData
- *   STATUS_CONNECTION_ACTIVE       async-possible* the connector or the queue pair is connecting
- *                                                  or connected already
+ *   STATUS_NOT_SUPPORTED           async-possible* shared endpoints are not implemented yet
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.2.
  */
@@ -136,6 +144,11 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT_WITH_SHARE
  *   STATUS_CONNECTION_ABORTED      async-possible  the accepting peer gave up
  *   STATUS_IO_TIMEOUT              both            not completed in time; this connector cannot be
  *                                                  used again
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
+ *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
+ *                                                  transfer, meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.3.
  */
@@ -161,8 +174,18 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  answer
  *   STATUS_INVALID_BUFFER_SIZE     async-possible* more private data than the adapter's
  *                                                  MaxCalleeData
- *   STATUS_CONNECTION_ACTIVE       async-possible* the connector or the queue pair is connecting
- *                                                  or connected already
+ *   STATUS_CONNECTION_ACTIVE       async-possible* the queue pair is connecting or connected
+ *                                                  already, or was before
+ *   STATUS_INVALID_PARAMETER       async-possible* the queue pair is NULL or of another adapter,
+ *                                                  or pPrivateData is NULL although
+ *                                                  PrivateDataLength is not 0
+ *   STATUS_CONNECTION_INVALID      async-possible* this connector has no incoming connection that
+ *                                                  is undecided
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
+ *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
+ *                                                  transfer, meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.4.
  */
@@ -182,6 +205,11 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_ACCEPT)(
  *   STATUS_CONNECTION_ABORTED      inline          the peer has given up already
  *   STATUS_INVALID_BUFFER_SIZE     inline*         more private data than the adapter's
  *                                                  MaxCalleeData
+ *   STATUS_INVALID_PARAMETER       inline*         pPrivateData is NULL although PrivateDataLength
+ *                                                  is not 0
+ *   STATUS_CONNECTION_INVALID      inline*         this connector has no connection that is
+ *                                                  undecided
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the answer; nothing is decided
  *   any other                      inline          the list is open-ended
  * NDKPI reference 13.5.
  */
@@ -200,8 +228,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  the required length
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer got as much private data as fits;
  *                                                  *pPrivateDataLength is the size needed
- *   STATUS_CONNECTION_INVALID      inline*         the connector is neither connecting nor
- *                                                  connected
+ *   STATUS_CONNECTION_INVALID      inline*         this connector never began to connect
+ *   STATUS_INVALID_PARAMETER       inline*         pPrivateData is NULL although
+ *                                                  *pPrivateDataLength is not 0
  *   any other                      inline          the list is open-ended
  * NDKPI reference 13.6.
  */
@@ -219,8 +248,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_GET_CONNECTION_DAT
  *                                                  bytes written
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer cannot hold the address;
  *                                                  *pAddressLength is the size needed
- *   STATUS_CONNECTION_INVALID      inline*         the connector is neither connecting nor
- *                                                  connected
+ *   STATUS_CONNECTION_INVALID      inline*         this connector never began to connect
+ *   STATUS_INVALID_PARAMETER       inline*         pAddressLength is NULL
  *   any other                      inline          the list is open-ended
  * NDKPI reference 13.7.
  */
@@ -238,8 +267,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  bytes written
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer cannot hold the address;
  *                                                  *pAddressLength is the size needed
- *   STATUS_CONNECTION_INVALID      inline*         the connector is neither connecting nor
- *                                                  connected
+ *   STATUS_CONNECTION_INVALID      inline*         this connector never began to connect
+ *   STATUS_INVALID_PARAMETER       inline*         pAddressLength is NULL
  *   any other                      inline          the list is open-ended
  * NDKPI reference 13.8.
  */
@@ -260,6 +289,15 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  once with the outcome
  *   STATUS_IO_TIMEOUT              both            the peer did not answer in time; the connection
  *                                                  is closed all the same
+ *   STATUS_CONNECTION_INVALID      async-possible* the connector is not connected, or
+ *                                                  NdkDisconnect was called before
+ *   STATUS_CONNECTION_ABORTED      async-possible* the connection broke before both sides had
+ *                                                  ended it
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory
+ *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
+ *                                                  transfer, meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.9.
  */
@@ -286,6 +324,11 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_CONNECTION_ABORTED      async-possible  the accepting peer gave up
  *   STATUS_IO_TIMEOUT              both            not completed in time; this connector cannot be
  *                                                  used again
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
+ *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
+ *                                                  transfer, meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.10.
  */
@@ -307,8 +350,18 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_COMPLETE_CONNECT_E
  *                                                  answer
  *   STATUS_INVALID_BUFFER_SIZE     async-possible* more private data than the adapter's
  *                                                  MaxCalleeData
- *   STATUS_CONNECTION_ACTIVE       async-possible* the connector or the queue pair is connecting
- *                                                  or connected already
+ *   STATUS_CONNECTION_ACTIVE       async-possible* the queue pair is connecting or connected
+ *                                                  already, or was before
+ *   STATUS_INVALID_PARAMETER       async-possible* the queue pair is NULL or of another adapter,
+ *                                                  or pPrivateData is NULL although
+ *                                                  PrivateDataLength is not 0
+ *   STATUS_CONNECTION_INVALID      async-possible* this connector has no incoming connection that
+ *                                                  is undecided
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
+ *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
+ *                                                  transfer, meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.11.
  */
@@ -357,6 +410,7 @@ struct _NDK_CONNECTOR {
  *                                                  adapter
  *   STATUS_TOO_MANY_ADDRESSES      async-possible  port 0 was asked for and 49152-65535 has no
  *                                                  free port
+ *   STATUS_INVALID_DEVICE_STATE    async-possible* the listener is listening already
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 14.1.
  */
@@ -376,6 +430,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer cannot hold the address;
  *                                                  *pAddressLength is the size needed
  *   STATUS_INVALID_DEVICE_STATE    inline*         the listener is not listening
+ *   STATUS_INVALID_PARAMETER       inline*         pAddressLength is NULL
  *   any other                      inline          the list is open-ended
  * NDKPI reference 14.2.
  */

@@ -30,6 +30,10 @@ extern "C" {
  *                                                  virtually contiguous, or Length is more than
  *                                                  the chain holds
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_ACCESS_VIOLATION        async-possible* a page of the chain is not there, or cannot be
+ *                                                  written although Flags allows local write
+ *   STATUS_INVALID_DEVICE_REQUEST  async-possible* the region is registered already, or was
+ *                                                  created with FastRegister TRUE
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 9.1.
  */
@@ -46,7 +50,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_SUCCESS                 inline          deregistered; the tokens are dead
  *   STATUS_PENDING                 inline          started; RequestCompletion is called exactly
  *                                                  once with the outcome
- *   STATUS_DEVICE_BUSY             async-possible* a memory window is still bound to the region
+ *   STATUS_INVALID_DEVICE_REQUEST  async-possible* the region is not registered, or was created
+ *                                                  with FastRegister TRUE
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory; the region stays registered
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 9.2.
  */
@@ -66,6 +72,10 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  once with the outcome
  *   STATUS_IMPLEMENTATION_LIMIT    async-possible  the adapter cannot do that many pages in one
  *                                                  region
+ *   STATUS_INVALID_PARAMETER       async-possible* AdapterPageCount is 0
+ *   STATUS_INVALID_DEVICE_REQUEST  async-possible* the region was created with FastRegister FALSE,
+ *                                                  or a fast registration of it is posted or valid
+ *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 9.3.
  */
@@ -158,6 +168,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_PENDING                 inline          started; CreateCompletion is called exactly
  *                                                  once with the outcome
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_NOT_SUPPORTED           async-possible* memory windows are not implemented yet;
+ *                                                  MaxWindowSize is 0
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.2.
  */
@@ -227,6 +239,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INVALID_PARAMETER       async-possible  one of the three sizes is above the adapter's
  *                                                  limit
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_NOT_SUPPORTED           async-possible* shared receive queues are not implemented yet;
+ *                                                  MaxSrqDepth is 0
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.5.
  */

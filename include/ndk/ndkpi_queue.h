@@ -25,6 +25,7 @@ extern "C" {
  *                                                  once with the outcome
  *   STATUS_INVALID_PARAMETER       async-possible  CqDepth is above the adapter's MaxCqDepth
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_NOT_SUPPORTED           async-possible* the adapter does not set its resize flag
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 7.1.
  */
@@ -134,11 +135,6 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  * Statuses:
  *   STATUS_SUCCESS                 inline          posted; the receive queue's CQ of the queue
  *                                                  pair that uses it gets the entry
- *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
- *                                                  depth
- *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
- *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than the adapter moves in one
- *                                                  request
  *   any other                      inline          the list is open-ended
  * NDKPI reference 11.2.
  */
@@ -189,6 +185,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) VOID (*NDK_FN_FLUSH)(_In_ NDK_QP *pN
  *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
  *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than one transfer, or with the
  *                                                  inline flag than the inline size, allows
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.2.
  */
@@ -208,6 +207,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
  *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than the adapter moves in one
  *                                                  request
+ *   STATUS_INVALID_PARAMETER       inline*         pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.3.
  */
@@ -228,8 +229,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_ACCESS_VIOLATION        inline          the region lacks a right that the window asks
  *                                                  for; remote write needs a region with local
  *                                                  write
- *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
- *                                                  depth
+ *   STATUS_NOT_SUPPORTED           inline*         memory windows are not implemented yet;
+ *                                                  MaxWindowSize is 0
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.4.
  */
@@ -251,9 +252,19 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  (none for a silent success)
  *   STATUS_CONNECTION_INVALID      inline          the queue pair is not connected
  *   STATUS_ACCESS_VIOLATION        inline          remote rights were asked for on a region
- *                                                  initialized with RemoteAccess FALSE
+ *                                                  initialized with RemoteAccess FALSE, or a page
+ *                                                  is not there with the access that Flags asks
+ *                                                  for
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
  *                                                  depth
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  remote write without its local write; the
+ *                                                  region is of another domain; more pages than
+ *                                                  initialized; a page is not aligned; FBO, Length
+ *                                                  or BaseVirtualAddress does not fit
+ *   STATUS_INVALID_DEVICE_STATE    inline*         the region was not initialized, or was created
+ *                                                  with FastRegister FALSE
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the page list or the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.5.
  */
@@ -275,6 +286,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_CONNECTION_INVALID      inline          the queue pair is not connected
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
  *                                                  depth
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  the object is not a fast-register region
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.6.
  */
@@ -298,9 +312,13 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  completion's status
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
  *                                                  depth
- *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
+ *   STATUS_DATA_OVERRUN            inline*         more SGEs than the adapter's MaxReadRequestSge
  *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than the adapter moves in one
  *                                                  request
+ *   STATUS_INVALID_DEVICE_REQUEST  inline*         the connection's outbound read limit is 0
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.7.
  */
@@ -322,6 +340,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
  *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than one transfer, or with the
  *                                                  inline flag than the inline size, allows
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.8.
  */
@@ -343,6 +364,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
  *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than one transfer, or with the
  *                                                  inline flag than the inline size, allows
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
+ *                                                  pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.9.
  */

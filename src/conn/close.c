@@ -221,6 +221,8 @@ static bool drain(struct conn *conn)
         conn->tail_shut = true;
         os_tcp_shutdown_send(conn->fd);
     }
+    if (RED("terminate_not_drained"))
+        return true;
     for (;;) {
         ssize_t n = os_tcp_recv(conn->fd, engine_staging(), ENGINE_STAGING);
 
@@ -236,9 +238,13 @@ static bool linger(struct conn *conn)
 {
     int unacked = os_tcp_unacked(conn->fd);
     uint64_t now = os_now_us();
+    struct os_addr peer;
     bool over;
 
     if (unacked <= 0 || RED("close_does_not_linger"))
+        return true;
+    /* Reset by the peer: a socket that has none any more gets no acknowledgement. */
+    if (os_tcp_peer(conn->fd, &peer) < 0 && !RED("linger_after_reset"))
         return true;
     if (unacked != conn->linger_unacked) {
         conn->linger_unacked = unacked;
@@ -273,7 +279,7 @@ void closing_step(struct conn *conn)
         break;
     case HOW_LINGER:
         if (linger(conn))
-            dispose(conn, !atomic_load(&conn->fin_received));
+            dispose(conn, !atomic_load(&conn->fin_received) || RED("conn-close-resets-after-fin"));
         break;
     case HOW_FIN:
         dispose(conn, false);

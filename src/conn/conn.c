@@ -47,6 +47,7 @@ static void conn_after(struct engine_after *after)
 static void timer_fired(struct engine_timer *timer);
 static void hold_fired(struct engine_timer *timer);
 static void move_run(struct engine_work *work);
+static void resume_run(struct engine_work *work);
 
 struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options *options,
                       struct conn_counters *counters)
@@ -65,6 +66,7 @@ struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options
     conn_dir_init(&conn->tx.dir, conn, tx_work, tx_end);
     iwarp_track_rx_init(&conn->rx.track);
     iwarp_track_tx_init(&conn->tx.track);
+    conn->tx.answer_turn = true; /* a ready-to-receive Read is answered before anything else */
     conn->rx.current_status = STATUS_CANCELLED;
     conn->first_status = STATUS_CANCELLED;
     conn->end_status = STATUS_CANCELLED;
@@ -72,6 +74,7 @@ struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options
     conn->final.run = conn_final;
     conn->move.run = move_run;
     conn->retry.run = startup_retry;
+    conn->resume.run = resume_run;
     os_mutex_init(&conn->lock);
     atomic_init(&conn->state, CONN_NEW);
     return conn;
@@ -233,6 +236,9 @@ void conn_move_now(struct conn *conn)
 {
     int err;
 
+    /* It ended meanwhile and its socket is being ended here, or is gone: it stays. */
+    if (atomic_load(&conn->state) >= CONN_CLOSING)
+        return;
     engine_watch_del(&conn->watch);
     os_mutex_lock(&conn->lock);
     conn_timer_stop(conn);
@@ -304,6 +310,11 @@ void conn_flush(struct conn *conn)
     conn_kick(&conn->rx.dir, 0);
 }
 
+bool conn_flush_pending(const struct conn *conn)
+{
+    return atomic_load(&conn->flush_rx);
+}
+
 void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
 {
     os_mutex_lock(&conn->lock);
@@ -316,13 +327,36 @@ void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
     conn_kick(&conn->tx.dir, 0);
 }
 
+/* The access that ended last may have been a placement of another connection, with this thread's
+ * staging area in use: so never received on from here. */
 void conn_invalidated(struct conn *conn)
 {
     atomic_store(&conn->invalidated, true);
+    if (RED("invalidated_inline")) {
+        conn_kick(&conn->rx.dir, 0);
+        return;
+    }
+    if (atomic_exchange(&conn->resume_queued, true))
+        return;
+    conn_ref(conn);
+    engine_run(atomic_load(&conn->home), &conn->resume);
+}
+
+static void resume_run(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, resume));
+
+    atomic_store(&conn->resume_queued, false);
     conn_kick(&conn->rx.dir, 0);
+    conn_unref(conn);
 }
 
 /* ---- queries -------------------------------------------------------------------------------- */
+
+bool conn_may_complete(const struct conn *conn)
+{
+    return atomic_load(&conn->state) == CONN_DECIDE;
+}
 
 bool conn_is_open(const struct conn *conn)
 {

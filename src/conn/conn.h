@@ -108,6 +108,8 @@ NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length);
  * tells whether the connection is up already (no message was agreed); else ops->established
  * follows. */
 NTSTATUS conn_complete(struct conn *conn, bool *done);
+/* Is the connection at the point that conn_complete() needs? It never comes back to it. */
+bool conn_may_complete(const struct conn *conn);
 /* Graceful end: FIN behind the queued requests. STATUS_SUCCESS: ops->ended follows.
  * CONNECTION_INVALID: there is no connection to end. */
 NTSTATUS conn_disconnect(struct conn *conn);
@@ -124,6 +126,8 @@ bool conn_receive_kick(struct conn *conn);
 void conn_late_flush(struct conn *conn);
 /* NdkFlush: cancels what is queued at this moment in both directions. */
 void conn_flush(struct conn *conn);
+/* The receive part of a flush came too late to be carried out: the attempt had failed already. */
+bool conn_flush_pending(const struct conn *conn);
 /* A local operation or invalidation that pended is over. */
 void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status);
 void conn_invalidated(struct conn *conn);

@@ -174,6 +174,8 @@ struct conn {
     atomic_bool local_over;      /* the local operation that pended is over */
     atomic_bool invalidated;     /* what the receive owner waits for is over */
     atomic_bool held;            /* the receive owner waits for a receive to be posted */
+    atomic_bool resume_queued;
+    struct engine_work resume; /* the home shard receives on after an invalidation */
     _Atomic(struct conn_out *) out;
     uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
     uint32_t read_mask, answer_mask;
@@ -196,7 +198,6 @@ struct conn {
     iwarp_error terminate_error;
     uint8_t *tail; /* HOW_DRAIN: octets still to send */
     uint32_t tail_length, tail_sent;
-    bool tail_shut;
     bool established, event_raised, local_disconnect, closed, active;
     bool started; /* a descriptor exists or existed: ops->closed comes from its end */
     enum conn_timer_kind timer_kind;
@@ -209,6 +210,7 @@ struct conn {
     bool watching; /* the descriptor is open and in the home's poll set; the home's thread */
     bool retried;
     struct engine_work final, move, retry;
+    bool tail_shut; /* by the home shard, not the lock; apart from the flags that the lock guards */
     struct engine_shard *move_to;
 
     /* completion meaning; twin and the table under its own lock */

@@ -22,7 +22,7 @@ static void dir_run(struct conn_dir *dir, int budget)
 
         if (word & DIR_END) {
             dir->end(conn);
-            atomic_store(&dir->word, DIR_DEAD);
+            atomic_store(&dir->word, RED("dir_dead_forgotten") ? 0 : DIR_DEAD);
             conn_direction_dead(conn, dir == &conn->rx.dir ? 1u : 2u);
             return;
         }
@@ -37,7 +37,7 @@ static void dir_run(struct conn_dir *dir, int budget)
             if (atomic_compare_exchange_strong(&dir->word, &expected, 0))
                 return;
         }
-        if (--budget <= 0) {
+        if (--budget <= 0 && !RED("dir_budget_ignored")) {
             conn_ref(conn);
             engine_run(atomic_load(&conn->home), &dir->later);
             return;

@@ -75,7 +75,7 @@ struct conn_wr *conn_queue_prepare(struct conn_queue *queue, NTSTATUS *status)
     uint32_t posted = atomic_load_explicit(&queue->posted, memory_order_relaxed);
     struct conn_wr *wr;
 
-    if (posted - atomic_load(&queue->retired) >= queue->depth) {
+    if (posted - atomic_load(&queue->retired) >= queue->depth && !RED("queue_depth_ignored")) {
         *status = STATUS_NO_MORE_ENTRIES;
         return NULL;
     }
@@ -114,7 +114,7 @@ void conn_queue_push(struct conn_queue *queue)
 
 struct conn_wr *conn_queue_peek(struct conn_queue *queue)
 {
-    if (atomic_load(&queue->posted) == queue->taken)
+    if (atomic_load(&queue->posted) == atomic_load_explicit(&queue->taken, memory_order_relaxed))
         return NULL;
     cursor_settle(queue, &queue->take);
     return slot_at(queue, queue->take);
@@ -123,7 +123,9 @@ struct conn_wr *conn_queue_peek(struct conn_queue *queue)
 void conn_queue_advance(struct conn_queue *queue)
 {
     queue->take.slot++;
-    queue->taken++;
+    atomic_store_explicit(&queue->taken,
+                          atomic_load_explicit(&queue->taken, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS status,
@@ -164,17 +166,21 @@ static void completion_from(struct conn_completion *out, const struct conn_wr *w
     out->op = wr->op;
 }
 
-/* With the lock held. A slot below posted was initialized by the poster, so finished can be read
- * there whether or not the request was taken. */
+/* With the lock held. Not beyond what was taken: the take cursor may still stand at the end of the
+ * chunk that the head would leave. */
 static void retire_locked(struct conn_queue *queue, conn_queue_sink *sink, void *owner)
 {
     struct conn_completion list[SINK_BATCH];
     unsigned count = 0;
 
-    while (atomic_load(&queue->retired) != atomic_load(&queue->posted)) {
+    while (atomic_load(&queue->retired) !=
+           (RED("queue_head_passes_take")
+                ? atomic_load(&queue->posted)
+                : atomic_load_explicit(&queue->taken, memory_order_acquire))) {
         struct conn_wr *wr = head_get(queue);
 
-        if (!atomic_load_explicit(&wr->finished, memory_order_acquire))
+        if (!atomic_load_explicit(&wr->finished, memory_order_acquire) &&
+            !RED("queue_unfinished_retired"))
             break;
         if (!(wr->flags & CONN_WR_SILENT) ||
             (!NT_SUCCESS(wr->status) && !RED("silent_failure_suppressed")))
@@ -242,7 +248,8 @@ void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t 
         conn_queue_advance(queue);
     }
     os_mutex_lock(&queue->lock);
-    count = queue->taken - atomic_load(&queue->retired);
+    count = atomic_load_explicit(&queue->taken, memory_order_relaxed) -
+            atomic_load(&queue->retired);
     at = queue->head;
     while (count--) {
         cursor_settle(queue, &at);

@@ -12,7 +12,8 @@
  *
  * Requests live in chunks that are linked as they are needed, so memory follows what is
  * outstanding, not the depth. Every cursor moves to the next chunk only when it touches a request
- * there; since head <= take <= tail, a chunk that the head leaves is used by nobody.
+ * there, and the head touches only requests that were taken; since head <= take <= tail, a chunk
+ * that the head leaves is used by nobody.
  *
  * Lock: `lock` (order: conn->lock, then this, then a CQ's). posted is stored and read sequentially
  * consistent: a poster publishes first and then looks whether the taker has gone, the taker the
@@ -98,7 +99,7 @@ struct conn_queue {
     atomic_uint posted; /* requests ever pushed */
     /* taker */
     struct conn_cursor take;
-    uint32_t taken;
+    atomic_uint taken; /* requests ever taken; the retirer goes no further */
     /* retirer */
     os_mutex lock;
     struct conn_cursor head;

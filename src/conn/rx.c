@@ -133,7 +133,7 @@ static void receive_complete(struct conn *conn, struct rx_run *run, unsigned opc
     c->op = CONN_OP_RECEIVE;
     c->invalidated = iwarp_opcode_invalidates(opcode);
     c->token = token;
-    c->solicited = iwarp_opcode_solicits(opcode);
+    c->solicited = iwarp_opcode_solicits(opcode) && !RED("solicited_send_unnoticed");
     rx->current = NULL;
     conn_queue_release_head(conn->receive);
     if (run->count == RX_COMPLETIONS)
@@ -166,7 +166,9 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
     }
     if (error != IWARP_NO_ERROR) {
         receive_failed(conn, run,
-                       error == IWARP_ERR_UNTAG_LENGTH ? STATUS_BUFFER_OVERFLOW : STATUS_CANCELLED,
+                       error == IWARP_ERR_UNTAG_LENGTH && !RED("conn-short-receive-cancelled")
+                           ? STATUS_BUFFER_OVERFLOW
+                           : STATUS_CANCELLED,
                        error, segment);
         return;
     }
@@ -335,7 +337,9 @@ static void terminate_in(struct conn *conn, struct rx_run *run, const struct iwa
     run->stop = true;
     run_flush(conn, run);
     /* When it names one of our Reads, that one gets the status; else the oldest request does. */
-    for (unsigned i = done; terminate.has_read && i != atomic_load(&conn->reads_opened); i++) {
+    for (unsigned i = done; terminate.has_read && i != atomic_load(&conn->reads_opened) &&
+                            !RED("terminated_read_unnamed");
+         i++) {
         struct conn_read *read = &conn->reads[i & conn->read_mask];
 
         if (read->wr && read->request.sink_stag == terminate.read.sink_stag) {
@@ -346,7 +350,7 @@ static void terminate_in(struct conn *conn, struct rx_run *run, const struct iwa
         }
     }
     os_mutex_lock(&conn->lock);
-    conn->first_status = status;
+    conn->first_status = RED("conn-terminate-cancels-first") ? STATUS_CANCELLED : status;
     conn_end_locked(conn, HOW_DRAIN, reason_make(REASON_TERMINATE_RECEIVED, terminate.error, 0),
                     STATUS_CONNECTION_ABORTED);
     os_mutex_unlock(&conn->lock);
@@ -355,14 +359,9 @@ static void terminate_in(struct conn *conn, struct rx_run *run, const struct iwa
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-static bool first_fpdu(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+/* True: it is an agreed ready-to-receive message and nothing else. */
+static bool first_fpdu(struct conn *conn, const struct iwarp_segment *segment)
 {
-    conn->rx.first_seen = true;
-    if (conn->active)
-        return false;
-    atomic_store(&conn->tx_hold, false);
-    run->kick = true;
-    startup_established(conn);
     if (conn->agreed.rtr != IWARP_RTR_SEND)
         return false;
     if (segment->opcode == IWARP_OP_EMPTY)
@@ -371,18 +370,16 @@ static bool first_fpdu(struct conn *conn, struct rx_run *run, const struct iwarp
         iwarp_track_send_check(&conn->rx.track, segment, true, 0) == IWARP_NO_ERROR) {
         uint32_t length;
 
-        /* The agreed ready-to-receive Send: uses up its MSN, no receive, no completion. */
+        /* It uses up its MSN, no receive, no completion. */
         iwarp_track_send_advance(&conn->rx.track, segment, &length);
         return true;
     }
     return false;
 }
 
-static void segment_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+static void segment_apply(struct conn *conn, struct rx_run *run,
+                          const struct iwarp_segment *segment)
 {
-    if (!conn->rx.first_seen && segment->opcode != IWARP_OP_TERMINATE &&
-        first_fpdu(conn, run, segment))
-        return;
     switch (segment->opcode) {
     case IWARP_OP_WRITE:
         if (segment->payload_len) {
@@ -406,6 +403,24 @@ static void segment_in(struct conn *conn, struct rx_run *run, const struct iwarp
         send_in(conn, run, segment);
         break;
     }
+}
+
+static void segment_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
+{
+    bool first = !conn->rx.first_seen && segment->opcode != IWARP_OP_TERMINATE;
+
+    if (first)
+        conn->rx.first_seen = true;
+    first = first && !conn->active;
+    if (!first || !first_fpdu(conn, segment))
+        segment_apply(conn, run, segment);
+    if (!first)
+        return;
+    /* Only now, so that the Response to a ready-to-receive Read precedes what was posted, and a
+     * FIN of ours. */
+    atomic_store(&conn->tx_hold, false);
+    run->kick = true;
+    startup_established(conn);
 }
 
 /* Whole FPDUs of [octets, octets + length); how many octets were used. */
@@ -469,6 +484,8 @@ static size_t partial_load(struct conn *conn, uint8_t *staging)
     if (length) {
         memcpy(staging, conn->rx.partial, length);
         partial_drop(conn);
+        if (RED("partial_fpdu_lost"))
+            return 0;
     }
     return length;
 }
@@ -499,7 +516,8 @@ static void fin_in(struct conn *conn, size_t left)
     enum conn_state state = atomic_load(&conn->state);
 
     conn->rx.fin = true;
-    if (left || conn->rx.track.in_message || (conn->rx.read_active && conn->rx.read.begun)) {
+    if ((left && !RED("fin_in_fpdu_unseen")) || conn->rx.track.in_message ||
+        (conn->rx.read_active && conn->rx.read.begun)) {
         conn_end(conn, HOW_RST,
                  reason_make(REASON_VIOLATION, IWARP_ERR_MPA_LOST,
                              left ? REASON_CAUSE_FIN_IN_FPDU : REASON_CAUSE_FIN_IN_MESSAGE),
@@ -508,14 +526,15 @@ static void fin_in(struct conn *conn, size_t left)
     }
     if (state == CONN_COMPLETING || state == CONN_WAIT_FIRST) {
         conn_end(conn, HOW_FIN, R(PEER_FIN, FIN_IN_STARTUP),
-                 state == CONN_WAIT_FIRST ? STATUS_CONNECTION_REFUSED
-                                          : STATUS_CONNECTION_ABORTED);
+                 state == CONN_WAIT_FIRST && !RED("conn-reject-aborts-accept")
+                     ? STATUS_CONNECTION_REFUSED
+                     : STATUS_CONNECTION_ABORTED);
         return;
     }
     os_mutex_lock(&conn->lock);
     atomic_store(&conn->fin_received, true);
     conn_raise_disconnected(conn, R(PEER_FIN, NOTHING));
-    if (atomic_load(&conn->fin_sent))
+    if (atomic_load(&conn->fin_sent) || RED("conn-peer-fin-flushes"))
         conn_end_locked(conn, HOW_FIN, R(PEER_FIN, NOTHING), STATUS_SUCCESS);
     os_mutex_unlock(&conn->lock);
     reads_fail(conn);

@@ -288,7 +288,6 @@ static bool connecting(struct conn *conn)
         return false;
     }
     os_mutex_lock(&conn->lock);
-    os_tcp_local(conn->fd, &conn->local);
     meaning_list(conn);
     os_mutex_unlock(&conn->lock);
     return send_request(conn);
@@ -315,7 +314,7 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
         return;
     }
     conn->agreed = agreed;
-    conn->crc = agreed.crc;
+    conn->crc = RED("conn-crc-by-own-option") ? conn->config.crc : agreed.crc;
     if (verdict == IWARP_OK && atomic_load(&conn->state) == CONN_WAIT_REPLY) {
         conn_timer_stop(conn);
         atomic_store(&conn->state, CONN_DECIDE);
@@ -353,7 +352,7 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
     os_tcp_local(fd, &conn->local);
     conn->started = true;
     meaning_list(conn);
-    atomic_store(&conn->tx_hold, true);
+    atomic_store(&conn->tx_hold, !RED("first_fpdu_not_awaited"));
     atomic_store(&conn->state, CONN_WAIT_REQUEST);
     err = conn_watch(conn, home);
     if (err == 0)
@@ -372,7 +371,7 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
 static void request_in(struct conn *conn, const struct iwarp_mpa_frame *request)
 {
     /* The Initiator has no Reply yet: nothing may follow its Request. */
-    if (os_tcp_peek(conn->fd) > 0) {
+    if (os_tcp_peek(conn->fd) > 0 && !RED("request_trailing_unseen")) {
         conn_end(conn, HOW_RST, R(VIOLATION, REPLY_TRAILING), STATUS_CONNECTION_ABORTED);
         return;
     }
@@ -418,6 +417,18 @@ void startup_moved(struct conn *conn)
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
 }
 
+/* Lock held: there is nothing to decide. ABORTED when there was, and it ended without our doing. */
+static NTSTATUS decision_refusal(const struct conn *conn)
+{
+    bool was = conn->active ? conn->reads != NULL : conn->started;
+
+    return was && conn->how != HOW_NONE && !conn->closed && !conn->established &&
+                   (reason_source(conn->reason) != REASON_LOCAL_CLOSE ||
+                    RED("conn-decided-is-aborted"))
+               ? STATUS_CONNECTION_ABORTED
+               : STATUS_CONNECTION_INVALID;
+}
+
 NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
 {
     struct iwarp_mpa_frame reply;
@@ -428,15 +439,17 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
 
     os_mutex_lock(&conn->lock);
     if (atomic_load(&conn->state) != CONN_UNDECIDED) {
-        NTSTATUS status = conn->how != HOW_NONE && !conn->closed && !conn->established &&
-                                  !conn->active && conn->started
-                              ? STATUS_CONNECTION_ABORTED
-                              : STATUS_CONNECTION_INVALID;
+        NTSTATUS status = decision_refusal(conn);
 
         os_mutex_unlock(&conn->lock);
         return status;
     }
     configure(conn, binding);
+    /* A Read as ready-to-receive message would need an inbound limit of 1, and the peer would see
+     * one. */
+    if (conn->config.ird == 0 && (conn->request.rtr & IWARP_RTR_WRITE) &&
+        !RED("conn-limit-0-with-read-rtr"))
+        conn->config.rtr = IWARP_RTR_WRITE;
     if (iwarp_mpa_answer(&conn->request, &conn->config, &reply, &conn->agreed, &fault) !=
         IWARP_OK) {
         os_mutex_unlock(&conn->lock);
@@ -512,9 +525,7 @@ NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length)
         conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
         break;
     default:
-        status = conn->how != HOW_NONE && !conn->closed && !conn->established && conn->started
-                     ? STATUS_CONNECTION_ABORTED
-                     : STATUS_CONNECTION_INVALID;
+        status = decision_refusal(conn);
         break;
     }
     os_mutex_unlock(&conn->lock);
@@ -599,7 +610,9 @@ bool startup_receive(struct conn *conn)
 /* Lock held: the status CompleteConnect gets in any state but DECIDE. */
 static NTSTATUS complete_refusal(const struct conn *conn)
 {
-    if (!conn->active || conn->established || conn->closed || conn->how == HOW_NONE)
+    /* Without an accepting Reply (which made the rings) there never was anything to complete. */
+    if (!conn->active || (!conn->reads && !RED("conn-failed-connect-completes")) ||
+        conn->established || conn->closed || conn->how == HOW_NONE)
         return STATUS_CONNECTION_INVALID;
     if (reason_source(conn->reason) == REASON_TIMEOUT)
         return STATUS_IO_TIMEOUT;

@@ -404,7 +404,7 @@ static bool request_turn(struct conn *conn, struct conn_batch *b)
             return false;
         open = atomic_load(&conn->reads_opened) - atomic_load(&conn->reads_done);
         if (((tx->wr->flags & CONN_WR_FENCE) && open && !RED("fence_ignored")) ||
-            (tx->wr->op == CONN_OP_READ && open >= conn->read_limit)) {
+            (tx->wr->op == CONN_OP_READ && open >= conn->read_limit && !RED("read_limit_ignored"))) {
             tx->wr = NULL; /* a finished Read kicks us */
             return false;
         }
@@ -690,7 +690,7 @@ static void fin_send(struct conn *conn)
     if (!atomic_load(&conn->fin_sent) && atomic_load(&conn->state) == CONN_OPEN) {
         atomic_store(&conn->fin_sent, true);
         os_tcp_shutdown_send(conn->fd);
-        if (atomic_load(&conn->fin_received))
+        if (atomic_load(&conn->fin_received) || RED("conn-disconnect-does-not-wait"))
             conn_end_locked(conn, HOW_FIN, R(PEER_FIN, NOTHING), STATUS_SUCCESS);
     }
     os_mutex_unlock(&conn->lock);

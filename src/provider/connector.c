@@ -52,7 +52,15 @@ static void on_connected(void *up, NTSTATUS status)
         count(&k->object.adapter->counters.connect_failure);
         if (k->qp && !RED("failed_connect_keeps_qp"))
             qp_unbind(k->qp, k->conn);
+        if (RED("connector-failed-connect-frees-port")) {
+            endpoint_drop(k->endpoint);
+            k->endpoint = NULL;
+        }
     }
+    /* Told again when it ends before the complete connect, which then has an answer of its own. */
+    if (k->connect_told)
+        return;
+    k->connect_told = true;
     answer_pending(k, status);
 }
 
@@ -292,6 +300,22 @@ static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
     return STATUS_SUCCESS;
 }
 
+/*
+ * The consumer may close the connector inside the completion of a call that has not returned yet, so
+ * each call below holds a reference of its own: it touches the connector after the request that it
+ * has started may have been completed.
+ */
+static void call_begin(struct connector *k)
+{
+    object_ref(&k->object);
+}
+
+static NTSTATUS call_end(struct connector *k, NTSTATUS status)
+{
+    object_unref(&k->object);
+    return status;
+}
+
 static void untake_qp(struct connector *k)
 {
     struct qp *qp = k->qp;
@@ -400,6 +424,9 @@ static NTSTATUS connect_ephemeral(struct connector *k, struct connect_call *c)
         endpoint_drop(k->endpoint);
         k->endpoint = NULL;
     }
+    if (walk.no_memory)
+        return object_fail(&k->object, CALL_CONNECT, STATUS_INSUFFICIENT_RESOURCES,
+                           "no memory for an endpoint");
     return object_fail(&k->object, CALL_CONNECT, STATUS_TOO_MANY_ADDRESSES,
                        "no port is left in %u..%u, rule NDKPI 13.1", o->port_low, o->port_high);
 }
@@ -431,7 +458,8 @@ static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_ca
     request_drop(request);
     endpoint_drop(k->endpoint);
     k->endpoint = NULL;
-    untake_qp(k);
+    if (!RED("connector-refused-call-keeps-qp"))
+        untake_qp(k);
     return status;
 }
 
@@ -509,9 +537,12 @@ static NTSTATUS complete_connect(struct connector *k, enum call call,
     }
     if (request) {
         k->pending_call = call;
-        k->event = event;
-        k->event_ex = event_ex;
-        k->event_context = event_context;
+        /* A call that will be refused must not take an established connection's event. */
+        if (conn_may_complete(k->conn) || RED("connector-refused-complete-takes-event")) {
+            k->event = event;
+            k->event_ex = event_ex;
+            k->event_context = event_context;
+        }
         status = conn_complete(k->conn, &done);
         if (status == STATUS_SUCCESS && !done)
             return STATUS_PENDING;
@@ -531,8 +562,11 @@ static NTSTATUS connector_complete(NDK_CONNECTOR *ndk, NDK_FN_DISCONNECT_EVENT_C
                                    PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
                                    PVOID context)
 {
-    return complete_connect(connector_from(ndk), CALL_COMPLETE_CONNECT, event, NULL, event_context,
-                            completion, context);
+    struct connector *k = connector_from(ndk);
+
+    call_begin(k);
+    return call_end(k, complete_connect(k, CALL_COMPLETE_CONNECT, event, NULL, event_context,
+                                        completion, context));
 }
 
 static NTSTATUS connector_complete_ex(NDK_CONNECTOR *ndk,
@@ -540,8 +574,11 @@ static NTSTATUS connector_complete_ex(NDK_CONNECTOR *ndk,
                                       PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
                                       PVOID context)
 {
-    return complete_connect(connector_from(ndk), CALL_COMPLETE_CONNECT_EX, NULL, event,
-                            event_context, completion, context);
+    struct connector *k = connector_from(ndk);
+
+    call_begin(k);
+    return call_end(k, complete_connect(k, CALL_COMPLETE_CONNECT_EX, NULL, event, event_context,
+                                        completion, context));
 }
 
 /* ---- Accept --------------------------------------------------------------------------------- */
@@ -565,6 +602,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
                                    .private_length = c->data_length};
     struct request *request;
     NTSTATUS status;
+    bool undecided;
 
     if (!k->listener || k->qp)
         return object_fail(&k->object, c->call, STATUS_CONNECTION_INVALID,
@@ -587,10 +625,15 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     binding.home = k->qp->object.home;
     k->pending_call = c->call;
     atomic_store(&k->pending, request);
+    /* Before it can be completed: the consumer may close inside the completion, which decides too. */
+    undecided = k->undecided;
+    decided(k);
     status = conn_accept(k->conn, &binding);
-    if (status == STATUS_SUCCESS) {
-        decided(k);
+    if (status == STATUS_SUCCESS)
         return STATUS_PENDING;
+    if (undecided) {
+        k->undecided = true;
+        atomic_fetch_add(&k->listener->undecided, 1);
     }
     atomic_store(&k->pending, NULL);
     request_drop(request);
@@ -629,7 +672,10 @@ static NTSTATUS connector_accept(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, 
                                   .event = event,
                                   .event_context = event_context};
 
-    return accept_connection(connector_from(ndk), &c, completion, context);
+    struct connector *k = connector_from(ndk);
+
+    call_begin(k);
+    return call_end(k, accept_connection(k, &c, completion, context));
 }
 
 static NTSTATUS connector_accept_ex(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, ULONG outbound,
@@ -647,7 +693,10 @@ static NTSTATUS connector_accept_ex(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inboun
                                   .event_ex = event,
                                   .event_context = event_context};
 
-    return accept_connection(connector_from(ndk), &c, completion, context);
+    struct connector *k = connector_from(ndk);
+
+    call_begin(k);
+    return call_end(k, accept_connection(k, &c, completion, context));
 }
 
 NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
@@ -670,10 +719,8 @@ NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
 
 /* ---- Disconnect ----------------------------------------------------------------------------- */
 
-static NTSTATUS connector_disconnect(NDK_CONNECTOR *ndk, NDK_FN_REQUEST_COMPLETION completion,
-                                     PVOID context)
+static NTSTATUS disconnect(struct connector *k, NDK_FN_REQUEST_COMPLETION completion, PVOID context)
 {
-    struct connector *k = connector_from(ndk);
     NTSTATUS status = object_injected(&k->object, CALL_DISCONNECT);
     struct request *request = NULL, *none = NULL;
 
@@ -700,6 +747,15 @@ static NTSTATUS connector_disconnect(NDK_CONNECTOR *ndk, NDK_FN_REQUEST_COMPLETI
                     "the connector is not connected, rule NDKPI 13.9");
     }
     return request_answer(&k->object, CALL_DISCONNECT, completion, context, status);
+}
+
+static NTSTATUS connector_disconnect(NDK_CONNECTOR *ndk, NDK_FN_REQUEST_COMPLETION completion,
+                                     PVOID context)
+{
+    struct connector *k = connector_from(ndk);
+
+    call_begin(k);
+    return call_end(k, disconnect(k, completion, context));
 }
 
 const NDK_CONNECTOR_DISPATCH connector_dispatch = {

@@ -46,6 +46,7 @@ struct connector {
     bool in_startup;
     bool undecided; /* counts at the listener; consumer's calls only, after delivery */
     bool active;    /* counts as an active connection; conn->lock */
+    bool connect_told; /* Connect has its answer; conn->lock */
 };
 
 static inline struct connector *connector_from(NDK_CONNECTOR *ndk)

@@ -39,7 +39,8 @@ NTSTATUS connector_get_data(NDK_CONNECTOR *ndk, ULONG *inbound, ULONG *outbound,
         *length = size;
         return RED("size_query_too_small") ? STATUS_BUFFER_TOO_SMALL : STATUS_SUCCESS;
     }
-    memcpy(data, bytes, size < *length ? size : *length);
+    if (size)
+        memcpy(data, bytes, size < *length ? size : *length);
     if (*length < size)
         status = object_fail(&k->object, CALL_GET_CONNECTION_DATA, STATUS_BUFFER_TOO_SMALL,
                              "private data buffer (have %u octets, need %u), rule NDKPI 13.6",
@@ -60,7 +61,8 @@ static NTSTATUS get_address(NDK_CONNECTOR *ndk, enum call call, bool want_peer, 
     if (!conn_addresses(k->conn, &local, &peer))
         return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
                            "no connect was started, rule NDKPI 13.7");
-    status = sockaddr_put(want_peer ? &peer : &local, k->family, address, length);
+    status = sockaddr_put(want_peer && !RED("connector-peer-is-local") ? &peer : &local, k->family,
+                          address, length);
     if (status != STATUS_SUCCESS)
         object_fail(&k->object, call, status, "address buffer is too small (need %u octets)",
                     length ? *length : 0);

@@ -55,7 +55,9 @@ bool listener_may_deliver(struct listener *listener)
 
     os_mutex_lock(&listener->lock);
     may = listener->state == LISTENER_LISTENING && !listener->paused &&
-          atomic_load(&listener->undecided) < listener->object.adapter->options.max_pending_connects;
+          (atomic_load(&listener->undecided) <
+               listener->object.adapter->options.max_pending_connects ||
+           RED("listener-undecided-unbounded"));
     if (may)
         atomic_fetch_add(&listener->undecided, 1);
     os_mutex_unlock(&listener->lock);
@@ -217,6 +219,9 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
         while (listener->fd == -EADDRINUSE) {
             endpoint_drop(listener->endpoint);
             listener->endpoint = port_walk_next(&walk, address, NULL);
+            if (walk.no_memory)
+                return object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
+                                   "no memory for an endpoint");
             if (!listener->endpoint)
                 return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
                                    "no port is left in %u..%u, rule NDKPI 14.1", o->port_low,

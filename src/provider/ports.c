@@ -91,6 +91,7 @@ void port_walk_begin(struct port_walk *walk, uint32_t low, uint32_t high)
     walk->count = high - low + 1;
     walk->at = random % walk->count;
     walk->seen = 0;
+    walk->no_memory = false;
 }
 
 struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *address,
@@ -109,8 +110,10 @@ struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *ad
         endpoint = endpoint_take(&candidate, &memory);
         if (endpoint)
             return endpoint;
-        if (memory)
+        if (memory) {
+            walk->no_memory = true;
             return NULL;
+        }
     }
     return NULL;
 }

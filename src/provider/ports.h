@@ -29,10 +29,11 @@ const struct os_addr *endpoint_address(const struct endpoint *endpoint);
 /*
  * Walks the ephemeral range from a random start: each call takes the next free port of low..high for
  * address, except the one of `avoid` when that has the same IP (a socket must not connect to
- * itself). NULL: the whole range was seen.
+ * itself). NULL: the whole range was seen, or (walk->no_memory) there was no memory.
  */
 struct port_walk {
     uint32_t low, count, at, seen;
+    bool no_memory;
 };
 void port_walk_begin(struct port_walk *walk, uint32_t low, uint32_t high);
 struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *address,

@@ -138,28 +138,6 @@ NTSTATUS qp_bind(struct qp *qp, struct conn *conn)
     return status;
 }
 
-void qp_unbind(struct qp *qp, struct conn *conn)
-{
-    struct qp_retired *retired = malloc(sizeof *retired);
-
-    os_mutex_lock(&qp->lock);
-    if (qp->bound && atomic_load(&qp->conn) == conn) {
-        /* Without memory for the note the QP stays bound: it cannot be used again, nothing else. */
-        if (retired) {
-            retired->conn = conn;
-            retired->next = qp->retired;
-            qp->retired = retired;
-            retired = NULL;
-            qp->bound = false;
-            atomic_store(&qp->conn, NULL);
-        }
-    }
-    os_mutex_unlock(&qp->lock);
-    free(retired);
-}
-
-/* ---- flush ---------------------------------------------------------------------------------- */
-
 /* Without a connection the lock makes this thread the taker. */
 static void receives_cancel(struct qp *qp)
 {
@@ -174,6 +152,31 @@ static void receives_cancel(struct qp *qp)
         qp_complete_receives(qp, &c, 1);
     }
 }
+
+void qp_unbind(struct qp *qp, struct conn *conn)
+{
+    struct qp_retired *retired = malloc(sizeof *retired);
+
+    os_mutex_lock(&qp->lock);
+    if (qp->bound && atomic_load(&qp->conn) == conn) {
+        /* Without memory for the note the QP stays bound: it cannot be used again, nothing else. */
+        if (retired) {
+            retired->conn = conn;
+            retired->next = qp->retired;
+            qp->retired = retired;
+            retired = NULL;
+            qp->bound = false;
+            atomic_store(&qp->conn, NULL);
+            /* A flush that met a dead direction saw the QP still bound, or we see the flush. */
+            if (conn_flush_pending(conn))
+                receives_cancel(qp);
+        }
+    }
+    os_mutex_unlock(&qp->lock);
+    free(retired);
+}
+
+/* ---- flush ---------------------------------------------------------------------------------- */
 
 static void qp_flush_object(struct qp *qp)
 {

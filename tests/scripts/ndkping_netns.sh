@@ -46,10 +46,11 @@ side() {
     ip -n "$1" link set lo up
     ip -n "$1" link set "$1" mtu 1500 up
     ip -n "$1" addr add "$2" dev "$1"
-    ip -n "$1" addr add "$3" dev "$1" nodad
+    ip -n "$1" addr add "$3" dev "$1" nodad 2>"$scratch/ipv6.err" || addresses=198.18.0.1
 }
 side "$left" 198.18.0.1/30 fd00:7174::1/64
 side "$right" 198.18.0.2/30 fd00:7174::2/64
+[ "$addresses" != 198.18.0.1 ] || say "IPv6 left out: $(head -n 1 "$scratch/ipv6.err")"
 in_server="ip netns exec $left"
 in_client="ip netns exec $right"
 

@@ -16,8 +16,6 @@
 #include "iwarp/crc32c.h"
 #include "iwarp/wire.h"
 
-#define PEER_WAIT_MS 30000u
-
 /* ---- sockets -------------------------------------------------------------------------------- */
 
 static int loopback_socket(const struct peer *p)

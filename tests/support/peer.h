@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define PEER_WAIT_MS 15000u /* the limit of each wait */
+
 void test_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 unsigned long long test_now_ms(void);
 
@@ -220,10 +222,16 @@ static inline void bench_forget(struct memory *memory)
 
 #define BOTH_RIGHTS (NDK_MR_FLAG_ALLOW_REMOTE_READ | NDK_MR_FLAG_ALLOW_REMOTE_WRITE)
 
+/* A test that failed leaves its bench behind: those after it do not run on in its ruins. */
+static bool bench_is_open;
+
 static inline void bench_open(struct bench *b, const char *options)
 {
     struct memory gone;
 
+    if (bench_is_open)
+        test_fail("not run: an earlier test failed");
+    bench_is_open = true;
     memset(b, 0, sizeof *b);
     b->adapter = open_adapter(options);
     b->pd = make_pd(b->adapter);
@@ -261,6 +269,7 @@ static inline void bench_close(struct bench *b)
     softndk_close_adapter(b->adapter);
     free(b->arena);
     free(b->before);
+    bench_is_open = false;
 }
 
 /* The arena is what it was; afterwards the difference counts as known. */
@@ -416,7 +425,7 @@ static inline void link_read(struct bench *b, struct link *l, unsigned i, ULONG 
 /* The disconnect event came, once, with this reason's source and wire error. */
 static inline void expect_event(struct end *end, const char *row, unsigned source, unsigned error)
 {
-    if (!wait_event(&end->disconnected, WAIT_S * 1000))
+    if (!wait_event(&end->disconnected, PEER_WAIT_MS))
         test_fail("%s: no disconnect event", row);
     if (atomic_load(&end->disconnects) != 1)
         test_fail("%s: %u disconnect events", row, atomic_load(&end->disconnects));

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Completion queues of a real adapter, with entries that the test puts itself: which arm is
+ * satisfied by what, one notification an arm, never two at a time, nothing lost between poll and
+ * arm, order, overrun.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ntstatus.h>
+#include <softndk.h>
+
+#include "provider/cq.h"
+
+#define WAIT_US 20000000u
+
+struct seen {
+    struct cq *cq;
+    atomic_uint calls, returns, inside, overlaps;
+    _Atomic NTSTATUS status;
+    atomic_bool stay; /* the callback stays while this is set */
+    void (*inside_do)(struct seen *seen);
+};
+
+static NDK_ADAPTER *adapter;
+
+#define wait_for(condition)                                                                        \
+    do {                                                                                           \
+        uint64_t wait_end_ = os_now_us() + WAIT_US;                                                \
+        while (!(condition) && os_now_us() < wait_end_)                                            \
+            os_sleep_us(50);                                                                       \
+        assert_true(condition);                                                                    \
+    } while (0)
+
+static VOID notified(PVOID context, NTSTATUS status)
+{
+    struct seen *seen = context;
+    uint64_t limit = os_now_us() + WAIT_US;
+
+    if (atomic_fetch_add(&seen->inside, 1) != 0)
+        atomic_fetch_add(&seen->overlaps, 1);
+    atomic_store(&seen->status, status);
+    atomic_fetch_add(&seen->calls, 1);
+    if (seen->inside_do)
+        seen->inside_do(seen);
+    while (atomic_load(&seen->stay) && os_now_us() < limit)
+        os_sleep_us(50);
+    atomic_fetch_sub(&seen->inside, 1);
+    atomic_fetch_add(&seen->returns, 1);
+}
+
+static void make(struct seen *seen, ULONG depth)
+{
+    NDK_CQ *cq = NULL;
+
+    memset(seen, 0, sizeof *seen);
+    assert_int_equal(adapter->Dispatch->NdkCreateCq(adapter, depth, notified, seen, NULL, NULL,
+                                                    NULL, &cq),
+                     STATUS_SUCCESS);
+    seen->cq = cq_from(cq);
+}
+
+static VOID closed(PVOID context)
+{
+    atomic_store((atomic_bool *)context, true);
+}
+
+static void end(struct seen *seen)
+{
+    static atomic_bool done;
+    NTSTATUS status;
+
+    atomic_store(&done, false);
+    status = cq_dispatch.NdkCloseCq(&seen->cq->object.header, closed, &done);
+    if (status == STATUS_PENDING)
+        wait_for(atomic_load(&done));
+    else
+        assert_int_equal(status, STATUS_SUCCESS);
+    assert_int_equal(atomic_load(&seen->overlaps), 0);
+}
+
+static void arm(struct seen *seen, ULONG type)
+{
+    cq_dispatch.NdkArmCq((NDK_CQ *)(void *)seen->cq, type);
+}
+
+static bool put(struct seen *seen, uintptr_t context, NTSTATUS status, bool solicits)
+{
+    const struct cq_entry entry = {
+        .status = status, .context = (PVOID)context, .solicits = solicits};
+
+    return cq_put(seen->cq, &entry, 1);
+}
+
+static unsigned take(struct seen *seen, unsigned most)
+{
+    NDK_RESULT_EX results[64];
+
+    return cq_dispatch.NdkGetCqResultsEx((NDK_CQ *)(void *)seen->cq, results, most);
+}
+
+/* Notifications so far: what a put or an arm of this thread made due has run when an item pushed
+ * after it to the same shard has. */
+static atomic_bool barrier_done;
+
+static void barrier_run(struct engine_item *item)
+{
+    (void)item;
+    atomic_store(&barrier_done, true);
+}
+
+static unsigned count(struct seen *seen)
+{
+    static struct engine_item item = {.run = barrier_run};
+
+    atomic_store(&barrier_done, false);
+    engine_defer(seen->cq->object.home, &item);
+    wait_for(atomic_load(&barrier_done));
+    return atomic_load(&seen->calls);
+}
+
+/* ---- the two tables ---- */
+
+#define ERRORS NDK_CQ_NOTIFY_ERRORS
+#define ANY NDK_CQ_NOTIFY_ANY
+#define SOLICITED NDK_CQ_NOTIFY_SOLICITED
+
+/* Which arm is there? Put what satisfies the strongest only, then what the weaker ones need. */
+static void expect_arm(struct seen *seen, ULONG type)
+{
+    assert_int_equal(count(seen), 0);
+    assert_true(put(seen, 1, STATUS_SUCCESS, false));
+    assert_int_equal(count(seen), type == ANY);
+    assert_true(put(seen, 2, STATUS_SUCCESS, true));
+    assert_int_equal(count(seen), type == ANY || type == SOLICITED);
+    while (put(seen, 3, STATUS_SUCCESS, true))
+        ;
+    assert_int_equal(count(seen), 1); /* the overrun satisfies each of them */
+    assert_int_equal(atomic_load(&seen->status),
+                     type == ERRORS ? STATUS_BUFFER_OVERFLOW : STATUS_SUCCESS);
+}
+
+static void two_arms_leave_the_stronger(void **state)
+{
+    static const struct {
+        ULONG first, second, result;
+    } table[] = {
+        {ANY, ANY, ANY},          {ANY, ERRORS, ANY},       {ANY, SOLICITED, ANY},
+        {ERRORS, ANY, ANY},       {ERRORS, ERRORS, ERRORS}, {ERRORS, SOLICITED, SOLICITED},
+        {SOLICITED, ANY, ANY},    {SOLICITED, ERRORS, SOLICITED},
+        {SOLICITED, SOLICITED, SOLICITED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct seen seen;
+
+        make(&seen, 8);
+        arm(&seen, table[i].first);
+        arm(&seen, table[i].second);
+        expect_arm(&seen, table[i].result);
+        end(&seen);
+    }
+}
+
+static void what_satisfies_what(void **state)
+{
+    static const struct {
+        NTSTATUS status;
+        bool solicits;
+        bool errors, solicited, any;
+    } table[] = {
+        {STATUS_SUCCESS, false, false, false, true},
+        {STATUS_SUCCESS, true, false, true, true},
+        {STATUS_CANCELLED, true, false, true, true}, /* the QP marks each error as soliciting */
+        {STATUS_ACCESS_VIOLATION, true, false, true, true},
+    };
+    static const ULONG arms[] = {ERRORS, SOLICITED, ANY};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (int a = 0; a < 3; a++)
+            for (int before = 0; before < 2; before++) {
+                bool expected = a == 0   ? table[i].errors
+                                : a == 1 ? table[i].solicited
+                                         : table[i].any;
+                struct seen seen;
+
+                /* The entry after the arm, and already there. */
+                make(&seen, 8);
+                if (!before)
+                    arm(&seen, arms[a]);
+                assert_true(put(&seen, i, table[i].status, table[i].solicits));
+                if (before)
+                    arm(&seen, arms[a]);
+                assert_int_equal(count(&seen), expected);
+                end(&seen);
+            }
+}
+
+static void one_arm_is_one_notification(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 64);
+    for (int i = 0; i < 10; i++)
+        assert_true(put(&seen, 0, STATUS_SUCCESS, false));
+    assert_int_equal(count(&seen), 0); /* none without an arm */
+    assert_int_equal(take(&seen, 64), 10);
+    arm(&seen, ANY);
+    assert_int_equal(count(&seen), 0); /* an empty CQ waits */
+    for (int i = 0; i < 10; i++)
+        assert_true(put(&seen, 0, STATUS_SUCCESS, false));
+    assert_int_equal(count(&seen), 1);
+    assert_int_equal(take(&seen, 64), 10);
+    /* An entry that came after the last notification was called satisfies an arm at once. */
+    assert_true(put(&seen, 0, STATUS_SUCCESS, false));
+    arm(&seen, ANY);
+    assert_int_equal(count(&seen), 2);
+    end(&seen);
+}
+
+/* A solicited entry behind ordinary ones counts for the immediate rule, one before does not hide. */
+static void the_immediate_rule_looks_at_all(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 64);
+    for (int i = 0; i < 5; i++)
+        put(&seen, 0, STATUS_SUCCESS, i == 3);
+    arm(&seen, SOLICITED);
+    assert_int_equal(count(&seen), 1);
+    assert_int_equal(take(&seen, 4), 4);
+    put(&seen, 0, STATUS_SUCCESS, false);
+    arm(&seen, SOLICITED); /* what solicits is taken */
+    assert_int_equal(count(&seen), 1);
+    arm(&seen, ANY);
+    assert_int_equal(count(&seen), 2);
+    end(&seen);
+}
+
+/* ---- while the callback runs ---- */
+
+static void arm_inside(struct seen *seen)
+{
+    if (atomic_load(&seen->calls) <= 3)
+        arm(seen, ANY);
+}
+
+static void a_notification_waits_for_the_one_that_runs(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 64);
+    seen.inside_do = arm_inside;
+    atomic_store(&seen.stay, true);
+    arm(&seen, ANY);
+    put(&seen, 0, STATUS_SUCCESS, false);
+    for (unsigned i = 1; i <= 3; i++) {
+        wait_for(atomic_load(&seen.calls) == i && atomic_load(&seen.inside) == 1);
+        assert_true(put(&seen, i, STATUS_SUCCESS, false)); /* due, but not yet */
+        assert_true(put(&seen, i, STATUS_SUCCESS, false)); /* the same arm: nothing more */
+        os_sleep_us(5000);
+        assert_int_equal(atomic_load(&seen.calls), i);
+        atomic_store(&seen.stay, false);
+        wait_for(atomic_load(&seen.calls) == i + 1);
+        atomic_store(&seen.stay, i < 3);
+        if (i < 3 && atomic_load(&seen.returns) == i + 1)
+            break; /* it returned before it was told to stay: the rest needs it inside */
+    }
+    atomic_store(&seen.stay, false);
+    wait_for(atomic_load(&seen.returns) == atomic_load(&seen.calls));
+    end(&seen);
+}
+
+/* ---- producers against one consumer ---- */
+
+#define PRODUCERS 3
+#define ENTRIES 20000u
+
+static struct {
+    struct seen seen;
+    KEVENT event;
+    atomic_uint produced[PRODUCERS], consumed;
+} race;
+
+static void event_inside(struct seen *seen)
+{
+    (void)seen;
+    KeSetEvent(&race.event, 0, FALSE);
+}
+
+static void producer(void *number)
+{
+    uintptr_t me = *(unsigned *)number;
+    uint64_t limit = os_now_us() + 2 * WAIT_US;
+
+    for (uintptr_t i = 0; i < ENTRIES;) {
+        int ahead = (int)(atomic_load(&race.produced[me]) -
+                          atomic_load(&race.consumed) / PRODUCERS);
+
+        if (ahead > 200) { /* three of them fit into 1024 */
+            if (os_now_us() > limit)
+                return;
+            os_sleep_us(20);
+            continue;
+        }
+        if (!put(&race.seen, me << 24 | i, STATUS_SUCCESS, i % 16 == 15))
+            return;
+        atomic_store(&race.produced[me], (unsigned)++i);
+        if (i % 97 == 0)
+            os_sleep_us(30);
+    }
+}
+
+/* Polls to empty, arms, waits: nothing may be left behind, whoever puts when. */
+static void nothing_is_lost_between_poll_and_arm(void **state)
+{
+    unsigned numbers[PRODUCERS], next[PRODUCERS] = {0}, total = 0, arms = 0;
+    struct os_thread *threads[PRODUCERS];
+    bool stuck = false;
+
+    (void)state;
+    make(&race.seen, 1024);
+    race.seen.inside_do = event_inside;
+    KeInitializeEvent(&race.event, SynchronizationEvent, FALSE);
+    for (unsigned i = 0; i < PRODUCERS; i++) {
+        numbers[i] = i;
+        assert_int_equal(os_thread_start(&threads[i], "producer", producer, &numbers[i]), 0);
+    }
+    while (total < PRODUCERS * ENTRIES && !stuck) {
+        NDK_RESULT results[7];
+        ULONG n = cq_dispatch.NdkGetCqResults((NDK_CQ *)(void *)race.seen.cq, results, 7);
+        LARGE_INTEGER limit = {.QuadPart = -(LONGLONG)WAIT_US / 2 * 10};
+
+        for (ULONG i = 0; i < n; i++) {
+            uintptr_t word = (uintptr_t)results[i].RequestContext;
+
+            if ((word & 0xffffff) != next[word >> 24]++)
+                stuck = true; /* out of order */
+        }
+        total += n;
+        atomic_store(&race.consumed, total);
+        if (n)
+            continue;
+        arms++;
+        arm(&race.seen, ANY);
+        stuck |= KeWaitForSingleObject(&race.event, Executive, KernelMode, FALSE, &limit) !=
+                 STATUS_SUCCESS;
+    }
+    for (int i = 0; i < PRODUCERS; i++)
+        os_thread_join(threads[i]);
+    assert_false(stuck);
+    assert_in_range(atomic_load(&race.seen.calls), 1, arms);
+    end(&race.seen);
+}
+
+/* ---- the ring ---- */
+
+static void both_polls_give_the_fields(void **state)
+{
+    const struct cq_entry entry = {.status = STATUS_IO_TIMEOUT,
+                                   .octets = 77,
+                                   .qp_context = &adapter,
+                                   .context = &race,
+                                   .type = NdkOperationTypeReceiveAndInvalidate,
+                                   .provider_code = 0x1234,
+                                   .token = 0x5678,
+                                   .solicits = 1};
+    NDK_RESULT plain;
+    NDK_RESULT_EX ex;
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 2);
+    assert_int_equal(cq_dispatch.NdkGetCqResults((NDK_CQ *)(void *)seen.cq, &plain, 1), 0);
+    assert_true(cq_put(seen.cq, &entry, 1) && cq_put(seen.cq, &entry, 1));
+    assert_int_equal(cq_dispatch.NdkGetCqResults((NDK_CQ *)(void *)seen.cq, &plain, 1), 1);
+    assert_int_equal(cq_dispatch.NdkGetCqResultsEx((NDK_CQ *)(void *)seen.cq, &ex, 1), 1);
+    assert_int_equal(plain.Status, STATUS_IO_TIMEOUT);
+    assert_int_equal(plain.BytesTransferred, 77);
+    assert_ptr_equal(plain.QPContext, entry.qp_context);
+    assert_ptr_equal(plain.RequestContext, entry.context);
+    assert_int_equal(ex.Status, STATUS_IO_TIMEOUT);
+    assert_int_equal(ex.BytesTransferred, 77);
+    assert_ptr_equal(ex.QPContext, entry.qp_context);
+    assert_ptr_equal(ex.RequestContext, entry.context);
+    assert_int_equal(ex.Type, NdkOperationTypeReceiveAndInvalidate);
+    assert_int_equal(ex.ProviderErrorCode, 0x1234);
+    assert_int_equal(ex.TypeSpecificCompletionOutput, 0x5678);
+    end(&seen);
+}
+
+/* The depth itself is safe for ever; one more is the end, told once. */
+static void overrun_at_the_edge_of_the_depth(void **state)
+{
+    static const ULONG depths[] = {1, 4, 5};
+
+    (void)state;
+    for (int d = 0; d < 3; d++) {
+        struct seen seen;
+
+        make(&seen, depths[d]);
+        for (int turn = 0; turn < 1000; turn++) {
+            for (ULONG i = 0; i < depths[d]; i++)
+                assert_true(put(&seen, i, STATUS_SUCCESS, false));
+            assert_int_equal(take(&seen, 64), depths[d]);
+        }
+        for (ULONG i = 0; i < depths[d]; i++)
+            assert_true(put(&seen, i, STATUS_SUCCESS, false));
+        arm(&seen, ERRORS);
+        assert_int_equal(count(&seen), 0);
+        assert_false(put(&seen, 99, STATUS_SUCCESS, false));
+        assert_int_equal(count(&seen), 1);
+        assert_int_equal(atomic_load(&seen.status), STATUS_BUFFER_OVERFLOW);
+        arm(&seen, ANY);
+        assert_false(put(&seen, 99, STATUS_SUCCESS, false));
+        assert_int_equal(count(&seen), 1);
+        end(&seen);
+    }
+}
+
+/* The overrun came while nobody had armed: the next arm is told. */
+static void an_overrun_is_told_to_a_later_arm(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 2);
+    while (put(&seen, 0, STATUS_SUCCESS, false))
+        ;
+    assert_int_equal(count(&seen), 0);
+    arm(&seen, ERRORS);
+    assert_int_equal(count(&seen), 1);
+    assert_int_equal(atomic_load(&seen.status), STATUS_BUFFER_OVERFLOW);
+    arm(&seen, ANY);
+    assert_int_equal(count(&seen), 1);
+    end(&seen);
+}
+
+static int open_it(void **state)
+{
+    NDK_VERSION version = {2, 1};
+
+    (void)state;
+    return softndk_open_adapter("lo", "shards=2", version, &adapter) == STATUS_SUCCESS ? 0 : -1;
+}
+
+static int close_it(void **state)
+{
+    (void)state;
+    softndk_close_adapter(adapter);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_arms_leave_the_stronger),
+        cmocka_unit_test(what_satisfies_what),
+        cmocka_unit_test(one_arm_is_one_notification),
+        cmocka_unit_test(the_immediate_rule_looks_at_all),
+        cmocka_unit_test(a_notification_waits_for_the_one_that_runs),
+        cmocka_unit_test(nothing_is_lost_between_poll_and_arm),
+        cmocka_unit_test(both_polls_give_the_fields),
+        cmocka_unit_test(overrun_at_the_edge_of_the_depth),
+        cmocka_unit_test(an_overrun_is_told_to_a_later_arm),
+    };
+
+    return cmocka_run_group_tests_name("cq", tests, open_it, close_it);
+}
