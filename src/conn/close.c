@@ -26,6 +26,7 @@
 /* How often a lingering close looks at the unacknowledged octets, at first and at most. */
 #define LINGER_LOOK_MS 1u
 #define LINGER_LOOK_MAX_MS 10u
+#define DRAIN_HELPINGS     8 /* receives of one turn */
 
 bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status)
 {
@@ -80,7 +81,7 @@ static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size
         conn->tail = tail;
         conn->tail_length = tail ? (uint32_t)length : 0;
         tail = NULL;
-        log_info("connection: terminated: %s", iwarp_error_text(error));
+        log_info("DBG %llu connection: terminated: %s", (unsigned long long)os_now_us(), iwarp_error_text(error));
     }
     os_mutex_unlock(&conn->lock);
     free(tail);
@@ -204,6 +205,16 @@ static void dispose(struct conn *conn, bool abort_it)
     conn->ops->closed(conn->up);
 }
 
+/* What was queued for the flush is free for this once the flush has run. */
+static void drain_again(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, final));
+
+    conn->drain_queued = false;
+    closing_step(conn);
+    conn_unref(conn);
+}
+
 /* Sends the tail, half-closes, discards. True: the peer's FIN (or an error) is in. */
 static bool drain(struct conn *conn)
 {
@@ -223,7 +234,7 @@ static bool drain(struct conn *conn)
     }
     if (RED("terminate_not_drained"))
         return true;
-    for (;;) {
+    for (int i = 0; i < DRAIN_HELPINGS; i++) {
         ssize_t n = os_tcp_recv(conn->fd, engine_staging(), ENGINE_STAGING);
 
         if (n == -EAGAIN)
@@ -231,6 +242,15 @@ static bool drain(struct conn *conn)
         if (n <= 0)
             return true;
     }
+    /* A peer that streams on must not keep this thread from its other work: our own timer, or the
+     * peer itself, which is to read the Terminate. */
+    if (!conn->drain_queued) {
+        conn->drain_queued = true;
+        conn_ref(conn);
+        conn->final.run = drain_again;
+        engine_run(atomic_load(&conn->home), &conn->final);
+    }
+    return false;
 }
 
 /* True: everything is acknowledged, or there was no progress for too long. */
@@ -274,8 +294,10 @@ void closing_step(struct conn *conn)
         os_mutex_lock(&conn->lock);
         expired = conn->timer_kind == TIMER_CLOSING && os_now_us() + 500 >= conn->timer_due_us;
         os_mutex_unlock(&conn->lock);
-        if (drain(conn) || expired)
-            dispose(conn, false);
+        { bool d = drain(conn);
+        if (d || expired) {
+            log_info("DBG %llu dispose drain=%d expired=%d tail %u/%u active=%d", (unsigned long long)os_now_us(), d, expired, conn->tail_sent, conn->tail_length, conn->active);
+            dispose(conn, false);}}
         break;
     case HOW_LINGER:
         if (linger(conn))

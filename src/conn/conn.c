@@ -46,6 +46,7 @@ static void conn_after(struct engine_after *after)
 
 static void timer_fired(struct engine_timer *timer);
 static void hold_fired(struct engine_timer *timer);
+static void first_fired(struct engine_timer *timer);
 static void move_run(struct engine_work *work);
 static void resume_run(struct engine_work *work);
 
@@ -161,6 +162,31 @@ static void hold_fired(struct engine_timer *timer)
     conn_unref(conn);
 }
 
+/* The time before our first FPDU is over. */
+static void first_fired(struct engine_timer *timer)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, first_timer));
+
+    conn_kick(&conn->tx.dir, 0);
+    conn_unref(conn);
+}
+
+bool conn_first_fpdu_waits(struct conn *conn)
+{
+    uint64_t now;
+
+    if (conn->first_fpdu_us == 0)
+        return false;
+    now = os_now_us();
+    if (now >= conn->first_fpdu_us) {
+        conn->first_fpdu_us = 0;
+        return false;
+    }
+    if (!engine_timer_set(&conn->first_timer, conn->first_fpdu_us - now))
+        conn_ref(conn);
+    return true;
+}
+
 void conn_hold_timer(struct conn *conn, uint32_t ms)
 {
     if (ms) {
@@ -203,6 +229,7 @@ static void timers_init(struct conn *conn, struct engine_shard *home)
 {
     engine_timer_init(&conn->timer, home, timer_fired);
     engine_timer_init(&conn->hold_timer, home, hold_fired);
+    engine_timer_init(&conn->first_timer, home, first_fired);
     meaning_init(conn, home);
 }
 

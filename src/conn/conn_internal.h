@@ -204,6 +204,8 @@ struct conn {
     struct engine_timer timer;
     uint64_t timer_due_us;
     struct engine_timer hold_timer; /* holdback_ms */
+    struct engine_timer first_timer; /* first_fpdu_delay_us */
+    uint64_t first_fpdu_us;          /* active: not before; set with the Reply */
     uint64_t linger_progress_us;
     int linger_unacked;
     uint32_t linger_look_ms;
@@ -211,6 +213,7 @@ struct conn {
     bool retried;
     struct engine_work final, move, retry;
     bool tail_shut; /* by the home shard, not the lock; apart from the flags that the lock guards */
+    bool drain_queued; /* more is to be discarded; the home's thread */
     struct engine_shard *move_to;
 
     /* completion meaning; twin and the table under its own lock */
@@ -244,6 +247,8 @@ void conn_move_now(struct conn *conn); /* on the old home's thread; reference he
 void conn_timer_arm(struct conn *conn, enum conn_timer_kind kind, uint32_t ms); /* lock held */
 void conn_timer_stop(struct conn *conn);                                        /* lock held */
 void conn_hold_timer(struct conn *conn, uint32_t ms); /* 0: stops it; the receive owner */
+/* Active: must the first FPDU wait (peers that hook their socket late)? The transmit owner. */
+bool conn_first_fpdu_waits(struct conn *conn);
 bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int then);
 
 /* startup.c: the receive owner's work while there is no FPDU stream; true: try again */

@@ -205,13 +205,14 @@ void conn_queue_retire(struct conn_queue *queue, conn_queue_sink *sink, void *ow
 bool conn_queue_pass(struct conn_queue *queue, uint64_t position, conn_queue_sink *sink,
                      void *owner)
 {
-    struct conn_cursor at;
+    struct conn_cursor at = {0};
     uint32_t count;
     bool waiting = false;
 
     os_mutex_lock(&queue->lock);
-    at = queue->head;
     count = atomic_load(&queue->posted) - atomic_load(&queue->retired);
+    if (count) /* else the first post may be writing it */
+        at = queue->head;
     for (; count; count--, at.slot++) {
         struct conn_wr *wr;
 

@@ -317,6 +317,8 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
     conn->crc = RED("conn-crc-by-own-option") ? conn->config.crc : agreed.crc;
     if (verdict == IWARP_OK && atomic_load(&conn->state) == CONN_WAIT_REPLY) {
         conn_timer_stop(conn);
+        if (conn->options->first_fpdu_delay_us && !RED("first-fpdu-not-delayed"))
+            conn->first_fpdu_us = os_now_us() + conn->options->first_fpdu_delay_us;
         atomic_store(&conn->state, CONN_DECIDE);
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
         conn->ops->connected(conn->up, STATUS_SUCCESS);

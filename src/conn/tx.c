@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/red.h"
 #include "conn/conn_internal.h"
 
@@ -515,6 +516,7 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
 
 static void lost(struct conn *conn, int error)
 {
+    log_info("DBG %llu lost tx %d active=%d", (unsigned long long)os_now_us(), error, conn->active);
     os_mutex_lock(&conn->lock);
     if (error == -ETIMEDOUT)
         conn->first_status = STATUS_IO_TIMEOUT;
@@ -786,7 +788,7 @@ bool tx_work(struct conn *conn)
 {
     struct conn_tx *tx = &conn->tx;
 
-    if (!out_send(conn))
+    if (conn_first_fpdu_waits(conn) || !out_send(conn))
         return false;
     if (!conn_is_open(conn)) { /* nothing can be queued yet */
         atomic_store(&conn->flush_tx, false);
@@ -840,6 +842,8 @@ void tx_end(struct conn *conn)
     struct conn_tx *tx = &conn->tx;
     struct conn_batch *b = tx->pending;
 
+    if (engine_timer_cancel(&conn->first_timer))
+        conn_unref(conn);
     os_mutex_lock(&conn->lock);
     if (conn->how == HOW_DRAIN && conn->tail_length) {
         struct conn_out *out = atomic_load(&conn->out);

@@ -330,16 +330,18 @@ static void failure_in_a_chain(void **state)
     bed_close(&bed);
 }
 
-/* A fenced invalidation of a Read's sink, and a fenced registration of it for something else. */
+/* A fenced invalidation of a Read's sink, and a fenced registration of it for something else. The
+ * Read cannot be answered before all are posted: it is behind a Send that has no receive yet. */
 static void fenced_local_operations(void **state)
 {
     struct bed bed;
-    struct end *c;
+    struct end *c, *s;
     struct region r;
 
     (void)state;
-    bed_open(&bed, OPTIONS, SIZE, ALL_RIGHTS);
+    bed_open(&bed, OPTIONS ",holdback_ms=600000", SIZE, ALL_RIGHTS);
     c = &bed.pair.client;
+    s = &bed.pair.server;
     region_open(c, 0, SIZE, 0, TRUE, &r);
     for (unsigned round = 0; round < 20; round++) {
         NDK_SGE sge;
@@ -348,6 +350,7 @@ static void fenced_local_operations(void **state)
         memset(r.data, 0, SIZE);
         region_register(&r, 0, NDK_OP_FLAG_ALLOW_LOCAL_WRITE | NDK_OP_FLAG_RDMA_READ_SINK);
         sge = region_sge(&r, 0, SIZE);
+        assert_int_equal(post_send(c, &bed.client, 0, 0, CTX(9)), STATUS_SUCCESS);
         assert_int_equal(c->qp->Dispatch->NdkRead(c->qp, CTX(1), &sge, 1,
                                                   (UINT64)(uintptr_t)bed.server.data,
                                                   bed.server.remote, 0),
@@ -357,6 +360,9 @@ static void fenced_local_operations(void **state)
             STATUS_SUCCESS);
         assert_int_equal(region_post(&r, 0, REMOTE_BOTH | NDK_OP_FLAG_READ_FENCE, CTX(3)),
                          STATUS_SUCCESS);
+        post_receive(s, &bed.server, SIZE, CTX(8));
+        expect_completion(&s->receive, "receive", CTX(8), NdkOperationTypeReceive, STATUS_SUCCESS);
+        expect_completion(&c->initiator, "send", CTX(9), NdkOperationTypeSend, STATUS_SUCCESS);
         expect_completion(&c->initiator, "read", CTX(1), NdkOperationTypeRead, STATUS_SUCCESS);
         assert_true(check(r.data, SIZE, round));
         expect_completion(&c->initiator, "fenced invalidate", CTX(2), NdkOperationTypeInvalidate,

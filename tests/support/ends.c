@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+atomic_bool test_has_failed;
+
 unsigned long long test_now_ms(void)
 {
     struct timespec now;
@@ -34,6 +36,7 @@ void test_fail(const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
+    atomic_store(&test_has_failed, true);
     fail_msg("%s", text);
     abort();
 }

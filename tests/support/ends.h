@@ -48,6 +48,8 @@ bool wait_event(KEVENT *event, unsigned ms);
     } while (0)
 unsigned long long test_now_ms(void);
 void test_sleep_ms(unsigned ms);
+/* Set by test_fail(): a test that waited in vain once need not do it in each further mode. */
+extern atomic_bool test_has_failed;
 void test_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* ---- objects -------------------------------------------------------------------------------- */
