@@ -366,8 +366,8 @@ void conn_close(struct conn *conn)
 
     conn_ref(conn);
     os_mutex_lock(&conn->lock);
+    never = !conn->started && !conn->closed;
     conn->closed = true;
-    never = !conn->started;
     switch (atomic_load(&conn->state)) {
     case CONN_NEW:
         atomic_store(&conn->state, CONN_GONE);

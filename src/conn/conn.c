@@ -39,7 +39,9 @@ static void conn_after(struct engine_after *after)
     struct conn *conn = (struct conn *)(void *)((char *)after - offsetof(struct conn, after));
 
     atomic_store(&conn->after_owner, NULL);
-    if (!conn_kick(&conn->tx.dir, 0) && atomic_load(&conn->flushed))
+    /* If the direction is over, the queues were or will be flushed, or the post has seen to it;
+     * they may be gone with their QP. */
+    if (!conn_kick(&conn->tx.dir, 0) && RED("after_flushes") && atomic_load(&conn->flushed))
         conn_late_flush(conn);
     conn_unref(conn);
 }
@@ -307,11 +309,11 @@ bool conn_post_kick(struct conn *conn)
         struct engine_shard *none = NULL;
 
         if (atomic_load(&conn->after_owner) == self)
-            return true;
+            return !atomic_load(&conn->flushed);
         conn_ref(conn);
         if (atomic_compare_exchange_strong(&conn->after_owner, &none, self)) {
             engine_after(&conn->after);
-            return true;
+            return !atomic_load(&conn->flushed);
         }
         /* Another shard's callback remembered it: this post does not wait for that callback. */
         conn_unref(conn);
@@ -359,10 +361,6 @@ void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
 void conn_invalidated(struct conn *conn)
 {
     atomic_store(&conn->invalidated, true);
-    if (RED("invalidated_inline")) {
-        conn_kick(&conn->rx.dir, 0);
-        return;
-    }
     if (atomic_exchange(&conn->resume_queued, true))
         return;
     conn_ref(conn);

@@ -21,9 +21,9 @@ struct fake {
     atomic_uint published, consumed;
     atomic_uint inside, overlaps; /* work and end on two threads at once */
     atomic_uint works, ends, after_end;
-    atomic_int helpings; /* how often work says that there is more */
+    atomic_int helpings;                  /* how often work says that there is more */
     atomic_uint here, at_home, elsewhere; /* helpings by thread */
-    atomic_bool again; /* work kicks its own direction, once */
+    atomic_bool again;                    /* work kicks its own direction, once */
 };
 
 static struct {
@@ -235,7 +235,7 @@ static void end_stops_work_that_was_handed_over(void **state)
 /* ---- many threads ---- */
 
 #define KICKERS 4
-#define KICKS 30000u
+#define KICKS   30000u
 
 static void kicker(void *direction)
 {

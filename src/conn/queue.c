@@ -239,7 +239,7 @@ void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t 
                       void *owner)
 {
     struct conn_wr *wr;
-    struct conn_cursor at;
+    struct conn_cursor at = {NULL, 0};
     uint32_t count;
 
     /* Requests that were not taken yet: take them all. */
@@ -251,7 +251,8 @@ void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t 
     os_mutex_lock(&queue->lock);
     count = atomic_load_explicit(&queue->taken, memory_order_relaxed) -
             atomic_load(&queue->retired);
-    at = queue->head;
+    if (count) /* else there may be no chunk yet, and a poster that makes the first one */
+        at = queue->head;
     while (count--) {
         cursor_settle(queue, &at);
         wr = slot_at(queue, at);

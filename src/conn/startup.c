@@ -350,6 +350,12 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
     }
     socket_ready(conn);
     os_mutex_lock(&conn->lock);
+    if (conn->closed) { /* by the listener's close, before it could start */
+        os_mutex_unlock(&conn->lock);
+        os_tcp_abort(fd);
+        conn->fd = -1;
+        return false;
+    }
     conn->peer = *peer;
     os_tcp_local(fd, &conn->local);
     conn->started = true;
@@ -357,10 +363,12 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
     atomic_store(&conn->tx_hold, !RED("first_fpdu_not_awaited"));
     atomic_store(&conn->state, CONN_WAIT_REQUEST);
     err = conn_watch(conn, home);
-    if (err == 0)
+    if (err == 0) {
         conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
-    else
+    } else {
         conn->started = false;
+        atomic_store(&conn->state, CONN_NEW);
+    }
     os_mutex_unlock(&conn->lock);
     if (err) {
         os_tcp_close(fd);

@@ -396,16 +396,19 @@ static bool request_turn(struct conn *conn, struct conn_batch *b)
     if (tx->local_waiting || tx->end_after_batch)
         return false;
     if (!tx->wr) {
-        uint32_t open;
+        uint32_t open, limit = RED("read_limit_ignored") ? UINT32_MAX : conn->read_limit;
 
-        if (atomic_load(&conn->requests_failed))
-            return false;
         tx->wr = conn_queue_peek(conn->initiator);
         if (!tx->wr)
             return false;
         open = atomic_load(&conn->reads_opened) - atomic_load(&conn->reads_done);
+        /* Looked at after reads_done: a Read that failed sets it first, and counts as done then. */
+        if (atomic_load(&conn->requests_failed)) {
+            tx->wr = NULL;
+            return false;
+        }
         if (((tx->wr->flags & CONN_WR_FENCE) && open && !RED("fence_ignored")) ||
-            (tx->wr->op == CONN_OP_READ && open >= conn->read_limit && !RED("read_limit_ignored"))) {
+            (tx->wr->op == CONN_OP_READ && open >= limit)) {
             tx->wr = NULL; /* a finished Read kicks us */
             return false;
         }

@@ -258,6 +258,7 @@ NTSTATUS connector_create(NDK_ADAPTER *ndk, NDK_FN_CREATE_COMPLETION completion,
 bool connector_incoming(struct listener *listener, int fd, const struct os_addr *peer)
 {
     struct connector *k = connector_new(listener->object.adapter, listener->object.home);
+    bool started = false;
 
     if (!k) {
         os_tcp_abort(fd);
@@ -268,14 +269,16 @@ bool connector_incoming(struct listener *listener, int fd, const struct os_addr 
     k->endpoint = listener->endpoint;
     endpoint_ref(k->endpoint);
     k->family = listener->family;
-    if (listener_startup_add(listener, k)) {
-        if (conn_incoming(k->conn, fd, peer, listener->object.home))
-            return true;
-    } else {
+    /* From the list on, a close of the listener on another thread may close it at any moment. */
+    object_ref(&k->object);
+    if (listener_startup_add(listener, k))
+        started = conn_incoming(k->conn, fd, peer, listener->object.home);
+    else
         os_tcp_abort(fd);
-    }
-    conn_close(k->conn); /* never started: closed, and with it discarded, at once */
-    return false;
+    if (!started)
+        conn_close(k->conn); /* never started: closed, and with it discarded, at once */
+    object_unref(&k->object);
+    return started;
 }
 
 /* ---- starting a request --------------------------------------------------------------------- */
@@ -301,9 +304,9 @@ static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
 }
 
 /*
- * The consumer may close the connector inside the completion of a call that has not returned yet, so
- * each call below holds a reference of its own: it touches the connector after the request that it
- * has started may have been completed.
+ * The consumer may close the connector inside the completion of a call that has not returned yet,
+ * so each call below holds a reference of its own: it touches the connector after the request that
+ * it has started may have been completed.
  */
 static void call_begin(struct connector *k)
 {
@@ -625,7 +628,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     binding.home = k->qp->object.home;
     k->pending_call = c->call;
     atomic_store(&k->pending, request);
-    /* Before it can be completed: the consumer may close inside the completion, which decides too. */
+    /* Before it can be completed: a close inside the completion decides too. */
     undecided = k->undecided;
     decided(k);
     status = conn_accept(k->conn, &binding);

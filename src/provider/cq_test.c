@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -23,7 +24,8 @@ struct seen {
     struct cq *cq;
     atomic_uint calls, returns, inside, overlaps;
     _Atomic NTSTATUS status;
-    atomic_bool stay; /* the callback stays while this is set */
+    atomic_bool gated; /* the nth callback returns once gate is n */
+    atomic_uint gate;
     void (*inside_do)(struct seen *seen);
 };
 
@@ -41,14 +43,15 @@ static VOID notified(PVOID context, NTSTATUS status)
 {
     struct seen *seen = context;
     uint64_t limit = os_now_us() + WAIT_US;
+    unsigned number;
 
     if (atomic_fetch_add(&seen->inside, 1) != 0)
         atomic_fetch_add(&seen->overlaps, 1);
     atomic_store(&seen->status, status);
-    atomic_fetch_add(&seen->calls, 1);
+    number = atomic_fetch_add(&seen->calls, 1) + 1;
     if (seen->inside_do)
         seen->inside_do(seen);
-    while (atomic_load(&seen->stay) && os_now_us() < limit)
+    while (atomic_load(&seen->gated) && atomic_load(&seen->gate) < number && os_now_us() < limit)
         os_sleep_us(50);
     atomic_fetch_sub(&seen->inside, 1);
     atomic_fetch_add(&seen->returns, 1);
@@ -59,9 +62,9 @@ static void make(struct seen *seen, ULONG depth)
     NDK_CQ *cq = NULL;
 
     memset(seen, 0, sizeof *seen);
-    assert_int_equal(adapter->Dispatch->NdkCreateCq(adapter, depth, notified, seen, NULL, NULL,
-                                                    NULL, &cq),
-                     STATUS_SUCCESS);
+    assert_int_equal(
+        adapter->Dispatch->NdkCreateCq(adapter, depth, notified, seen, NULL, NULL, NULL, &cq),
+        STATUS_SUCCESS);
     seen->cq = cq_from(cq);
 }
 
@@ -126,8 +129,8 @@ static unsigned count(struct seen *seen)
 
 /* ---- the two tables ---- */
 
-#define ERRORS NDK_CQ_NOTIFY_ERRORS
-#define ANY NDK_CQ_NOTIFY_ANY
+#define ERRORS    NDK_CQ_NOTIFY_ERRORS
+#define ANY       NDK_CQ_NOTIFY_ANY
 #define SOLICITED NDK_CQ_NOTIFY_SOLICITED
 
 /* Which arm is there? Put what satisfies the strongest only, then what the weaker ones need. */
@@ -150,9 +153,14 @@ static void two_arms_leave_the_stronger(void **state)
     static const struct {
         ULONG first, second, result;
     } table[] = {
-        {ANY, ANY, ANY},          {ANY, ERRORS, ANY},       {ANY, SOLICITED, ANY},
-        {ERRORS, ANY, ANY},       {ERRORS, ERRORS, ERRORS}, {ERRORS, SOLICITED, SOLICITED},
-        {SOLICITED, ANY, ANY},    {SOLICITED, ERRORS, SOLICITED},
+        {ANY, ANY, ANY},
+        {ANY, ERRORS, ANY},
+        {ANY, SOLICITED, ANY},
+        {ERRORS, ANY, ANY},
+        {ERRORS, ERRORS, ERRORS},
+        {ERRORS, SOLICITED, SOLICITED},
+        {SOLICITED, ANY, ANY},
+        {SOLICITED, ERRORS, SOLICITED},
         {SOLICITED, SOLICITED, SOLICITED},
     };
 
@@ -226,7 +234,8 @@ static void one_arm_is_one_notification(void **state)
     end(&seen);
 }
 
-/* A solicited entry behind ordinary ones counts for the immediate rule, one before does not hide. */
+/* A solicited entry behind ordinary ones counts for the immediate rule, one before does not hide.
+ */
 static void the_immediate_rule_looks_at_all(void **state)
 {
     struct seen seen;
@@ -248,6 +257,57 @@ static void the_immediate_rule_looks_at_all(void **state)
 
 /* ---- while the callback runs ---- */
 
+/* A put by the shard that is not the CQ's: what it makes due would run there. */
+static struct {
+    struct engine_item item;
+    struct seen *seen;
+    atomic_bool done;
+} elsewhere;
+
+static void put_run(struct engine_item *item)
+{
+    (void)item;
+    put(elsewhere.seen, 0, STATUS_SUCCESS, false);
+    atomic_store(&elsewhere.done, true);
+}
+
+static void put_elsewhere(struct seen *seen)
+{
+    unsigned home = engine_shard_index(seen->cq->object.home);
+
+    elsewhere.seen = seen;
+    elsewhere.item.run = put_run;
+    atomic_store(&elsewhere.done, false);
+    engine_defer(engine_shard_at((home + 1) % engine_shard_count()), &elsewhere.item);
+    wait_for(atomic_load(&elsewhere.done));
+}
+
+static void arm_first(struct seen *seen)
+{
+    if (atomic_load(&seen->calls) == 1)
+        arm(seen, ANY);
+}
+
+static void notifications_of_two_shards_do_not_overlap(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    make(&seen, 64);
+    seen.inside_do = arm_first;
+    atomic_store(&seen.gated, true);
+    arm(&seen, ANY);
+    put(&seen, 0, STATUS_SUCCESS, false);
+    wait_for(atomic_load(&seen.calls) == 1);
+    put_elsewhere(&seen);
+    os_sleep_us(20000);
+    assert_int_equal(atomic_load(&seen.calls), 1);
+    atomic_store(&seen.gate, 100);
+    wait_for(atomic_load(&seen.returns) == 2);
+    assert_int_equal(count(&seen), 2);
+    end(&seen);
+}
+
 static void arm_inside(struct seen *seen)
 {
     if (atomic_load(&seen->calls) <= 3)
@@ -261,30 +321,28 @@ static void a_notification_waits_for_the_one_that_runs(void **state)
     (void)state;
     make(&seen, 64);
     seen.inside_do = arm_inside;
-    atomic_store(&seen.stay, true);
+    atomic_store(&seen.gated, true);
     arm(&seen, ANY);
     put(&seen, 0, STATUS_SUCCESS, false);
     for (unsigned i = 1; i <= 3; i++) {
-        wait_for(atomic_load(&seen.calls) == i && atomic_load(&seen.inside) == 1);
+        wait_for(atomic_load(&seen.calls) == i);
+        os_sleep_us(2000);                                 /* it has armed */
         assert_true(put(&seen, i, STATUS_SUCCESS, false)); /* due, but not yet */
         assert_true(put(&seen, i, STATUS_SUCCESS, false)); /* the same arm: nothing more */
         os_sleep_us(5000);
         assert_int_equal(atomic_load(&seen.calls), i);
-        atomic_store(&seen.stay, false);
-        wait_for(atomic_load(&seen.calls) == i + 1);
-        atomic_store(&seen.stay, i < 3);
-        if (i < 3 && atomic_load(&seen.returns) == i + 1)
-            break; /* it returned before it was told to stay: the rest needs it inside */
+        atomic_store(&seen.gate, i);
     }
-    atomic_store(&seen.stay, false);
-    wait_for(atomic_load(&seen.returns) == atomic_load(&seen.calls));
+    atomic_store(&seen.gate, 100);
+    wait_for(atomic_load(&seen.returns) == 4);
+    assert_int_equal(count(&seen), 4);
     end(&seen);
 }
 
 /* ---- producers against one consumer ---- */
 
 #define PRODUCERS 3
-#define ENTRIES 20000u
+#define ENTRIES   20000u
 
 static struct {
     struct seen seen;
@@ -304,8 +362,8 @@ static void producer(void *number)
     uint64_t limit = os_now_us() + 2 * WAIT_US;
 
     for (uintptr_t i = 0; i < ENTRIES;) {
-        int ahead = (int)(atomic_load(&race.produced[me]) -
-                          atomic_load(&race.consumed) / PRODUCERS);
+        int ahead =
+            (int)(atomic_load(&race.produced[me]) - atomic_load(&race.consumed) / PRODUCERS);
 
         if (ahead > 200) { /* three of them fit into 1024 */
             if (os_now_us() > limit)
@@ -469,11 +527,13 @@ int main(void)
         cmocka_unit_test(one_arm_is_one_notification),
         cmocka_unit_test(the_immediate_rule_looks_at_all),
         cmocka_unit_test(a_notification_waits_for_the_one_that_runs),
+        cmocka_unit_test(notifications_of_two_shards_do_not_overlap),
         cmocka_unit_test(nothing_is_lost_between_poll_and_arm),
         cmocka_unit_test(both_polls_give_the_fields),
         cmocka_unit_test(overrun_at_the_edge_of_the_depth),
         cmocka_unit_test(an_overrun_is_told_to_a_later_arm),
     };
 
+    alarm(30); /* a list that was corrupted may have no end */
     return cmocka_run_group_tests_name("cq", tests, open_it, close_it);
 }

@@ -270,11 +270,12 @@ static NTSTATUS listener_listen(NDK_LISTENER *ndk, CONST PSOCKADDR pointer, ULON
     struct object *object = &listener->object;
     NTSTATUS status = object_injected(object, CALL_LISTEN);
     char text[OS_ADDR_TEXT_MAX];
+    ADDRESS_FAMILY family;
     struct os_addr address;
 
     if (status != STATUS_SUCCESS) {
         ;
-    } else if (!sockaddr_get(pointer, length, &address, &listener->family)) {
+    } else if (!sockaddr_get(pointer, length, &address, &family)) {
         status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS,
                              "pAddress is no IPv4 or IPv6 address (length %u)", length);
     } else if (!adapter_owns_address(object->adapter, &address)) {
@@ -283,6 +284,8 @@ static NTSTATUS listener_listen(NDK_LISTENER *ndk, CONST PSOCKADDR pointer, ULON
                              os_addr_text(&address, false, text), object->adapter->interface.name);
     } else {
         os_mutex_lock(&listener->lock);
+        if (listener->state == LISTENER_IDLE)
+            listener->family = family;
         status = listen_start(listener, &address);
         os_mutex_unlock(&listener->lock);
     }

@@ -184,7 +184,7 @@ static void a_walk_avoids_the_destination(void **state)
 /* ---- many threads ---- */
 
 #define THREADS 4
-#define RANGE 8u
+#define RANGE   8u
 
 static atomic_uint holders[RANGE], faults;
 

@@ -103,16 +103,16 @@ static void ends_open(struct pair *pair)
     listen_on(pair->server.adapter, "127.0.0.1", &pair->listening);
 }
 
-static NTSTATUS start_connect(struct pair *pair, NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+static NTSTATUS start_connect(struct pair *pair, NDK_FN_REQUEST_COMPLETION completion,
+                              PVOID context)
 {
     SOCKADDR_INET local = local_of(&pair->listening);
     NDK_CONNECTOR *k = pair->client.connector;
 
-    return k->Dispatch->NdkConnect(k, pair->client.qp, (PSOCKADDR)&local,
-                                   pair->listening.address_length,
-                                   (PSOCKADDR)&pair->listening.address,
-                                   pair->listening.address_length, 1, 1, NULL, 0, completion,
-                                   context);
+    return k->Dispatch->NdkConnect(
+        k, pair->client.qp, (PSOCKADDR)&local, pair->listening.address_length,
+        (PSOCKADDR)&pair->listening.address, pair->listening.address_length, 1, 1, NULL, 0,
+        completion, context);
 }
 
 /* Which completion or event of a connector closes it. */
@@ -140,10 +140,10 @@ static void closed_in(enum where where)
     if (where == IN_ACCEPT)
         in.object = &s->connector->Header;
     wait_init(&accept);
-    accepting = s->connector->Dispatch->NdkAcceptEx(
-        s->connector, s->qp, 1, 1, NULL, 0, end_disconnected, s,
-        where == IN_ACCEPT ? inside_request : wait_request,
-        where == IN_ACCEPT ? (PVOID)&in : (PVOID)&accept);
+    accepting =
+        s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 1, 1, NULL, 0, end_disconnected, s,
+                                            where == IN_ACCEPT ? inside_request : wait_request,
+                                            where == IN_ACCEPT ? (PVOID)&in : (PVOID)&accept);
     assert_int_equal(accepting, STATUS_PENDING);
     if (where == IN_CONNECT) {
         expect_inside(&in, 1);
@@ -415,8 +415,7 @@ static void the_adapter_close_waits_for_returns(void **state)
         pd = make_pd(adapter);
         KeInitializeEvent(&slow.begun, NotificationEvent, FALSE);
         atomic_init(&slow.returned, false);
-        assert_int_equal(pd->Dispatch->NdkClosePd(&pd->Header, slow_closed, &slow),
-                         STATUS_PENDING);
+        assert_int_equal(pd->Dispatch->NdkClosePd(&pd->Header, slow_closed, &slow), STATUS_PENDING);
         assert_true(wait_event(&slow.begun, WAIT_S * 1000));
         softndk_close_adapter(adapter);
         assert_true(atomic_load(&slow.returned));

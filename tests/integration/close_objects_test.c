@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Closing, object by object, in every completion mode: one callback for a close that pended and none
- * for one that did not; pending requests are ended first; antecedents pend until the completion of
- * their last successor has returned; whole connections closed in any order.
+ * Closing, object by object, in every completion mode: one callback for a close that pended and
+ * none for one that did not; pending requests are ended first; antecedents pend until the
+ * completion of their last successor has returned; whole connections closed in any order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,8 +253,8 @@ static void antecedents_first(void **state)
                 struct wait w;
 
                 wait_init(&w);
-                wait_end(&w, close_slot(&initiator.cq->Header)(&initiator.cq->Header, wait_close,
-                                                               &w));
+                wait_end(&w,
+                         close_slot(&initiator.cq->Header)(&initiator.cq->Header, wait_close, &w));
             }
             softndk_close_adapter(env.adapter);
             expect_counted(&antecedent);
@@ -266,7 +266,7 @@ static void antecedents_first(void **state)
 
 enum { CONNECTOR, QP, RECEIVE_CQ, INITIATOR_CQ, MR, PD, SIDE };
 #define LISTENER (2 * SIDE)
-#define OBJECTS (LISTENER + 1)
+#define OBJECTS  (LISTENER + 1)
 
 static const struct {
     int antecedent, successor;
@@ -389,11 +389,11 @@ static void close_pending(enum pending what)
     listen_on(pair.server.adapter, "127.0.0.1", &pair.listening);
     local = local_of(&pair.listening);
     k = make_connector(pair.client.adapter);
-    assert_int_equal(k->Dispatch->NdkConnect(
-                         k, pair.client.qp, (PSOCKADDR)&local, pair.listening.address_length,
-                         (PSOCKADDR)&pair.listening.address, pair.listening.address_length, 1, 1,
-                         NULL, 0, done_request, &connect),
-                     STATUS_PENDING);
+    assert_int_equal(
+        k->Dispatch->NdkConnect(k, pair.client.qp, (PSOCKADDR)&local, pair.listening.address_length,
+                                (PSOCKADDR)&pair.listening.address, pair.listening.address_length,
+                                1, 1, NULL, 0, done_request, &connect),
+        STATUS_PENDING);
     pair.server.connector = next_incoming(&pair.listening);
     if (what != PENDING_CONNECT) {
         accept.returned = pair.server.connector->Dispatch->NdkAcceptEx(

@@ -331,7 +331,7 @@ static void complete_pends(void **state)
     int listener = hand_listen(&hand), fd;
 
     (void)state;
-    ends_open(&p, "establish_ms=500", NULL);
+    ends_open(&p, "establish_ms=1000", NULL);
     dial_to(&p.client, &hand, &connect);
     fd = hand_accept(listener);
     while (got < 24) {

@@ -221,6 +221,25 @@ static void again_at_once(void **state)
 
 /* ---- forms of an address -------------------------------------------------------------------- */
 
+/* A second Listen is refused and changes nothing, not even the number the address is told in. */
+static void expect_listening_as(NDK_LISTENER *listener, const SOCKADDR_INET *as)
+{
+    SOCKADDR_INET again = *as, got;
+    ULONG length = sizeof got;
+    struct wait w;
+
+    again.si_family = as->si_family == AF_INET6 ? LINUX_AF_INET6 : AF_INET6;
+    wait_init(&w);
+    assert_int_equal(
+        wait_end(&w, listener->Dispatch->NdkListen(listener, (PSOCKADDR)&again, sizeof again.Ipv6,
+                                                   wait_request, &w)),
+        STATUS_INVALID_DEVICE_STATE);
+    assert_int_equal(listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&got, &length),
+                     STATUS_SUCCESS);
+    assert_int_equal(got.si_family, as->si_family);
+    assert_int_equal(got.Ipv6.sin6_port, as->Ipv6.sin6_port);
+}
+
 static void families(void **state)
 {
     static const ADDRESS_FAMILY numbers[][2] = {
@@ -256,6 +275,7 @@ static void families(void **state)
         assert_int_equal(listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&got, &length),
                          STATUS_SUCCESS);
         assert_int_equal(got.si_family, numbers[i][0]); /* answered as asked */
+        expect_listening_as(listener, &got);
         CLOSE(listener, NdkCloseListener);
         from = at;
         at.Ipv6 = p.listening.address.Ipv6;

@@ -311,6 +311,55 @@ static void silent_success(void **state)
     fixture_close(&f);
 }
 
+/* A chain that breaks off: what was deferred before the refused request is still sent. */
+static void defer_then_refusal(void **state)
+{
+    struct fixture f;
+    struct end *c, *s;
+    NDK_SGE sges[5];
+
+    (void)state;
+    fixture_open(&f, "127.0.0.1", NULL);
+    c = &f.pair.client;
+    s = &f.pair.server;
+    for (int i = 0; i < 5; i++)
+        sges[i] = memory_sge(&f.client, 0, 8);
+    post_receive(s, &f.server, 64, &f);
+    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &f, sges, 1, NDK_OP_FLAG_DEFER),
+                     STATUS_SUCCESS);
+    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &sges, sges, 5, 0), STATUS_DATA_OVERRUN);
+    expect_done(&s->receive, &f, NdkOperationTypeReceive);
+    expect_done(&c->initiator, &f, NdkOperationTypeSend);
+    fixture_close(&f);
+}
+
+/* A completion in error satisfies an arm for solicited events; an ordinary one does not. */
+static void error_satisfies_solicited(void **state)
+{
+    struct fixture f;
+    struct end *c;
+    NDK_SGE sge;
+    NDK_RESULT_EX result;
+
+    (void)state;
+    fixture_open(&f, "127.0.0.1", NULL);
+    c = &f.pair.client;
+    c->initiator.cq->Dispatch->NdkArmCq(c->initiator.cq, NDK_CQ_NOTIFY_SOLICITED);
+    post_receive(&f.pair.server, &f.server, 64, &f);
+    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &f, NULL, 0, 0), STATUS_SUCCESS);
+    wait_until(c->initiator.cq->Dispatch->NdkGetCqResultsEx(c->initiator.cq, &result, 1) == 1,
+               "the good Send");
+    assert_int_equal(atomic_load(&c->initiator.notified), 0);
+    sge = memory_sge(&f.client, 0, 8);
+    sge.MemoryRegionToken ^= 1; /* stale */
+    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &sge, &sge, 1, 0), STATUS_SUCCESS);
+    wait_until(atomic_load(&c->initiator.notified) == 1, "the notification of an error");
+    result = queue_next(&c->initiator);
+    assert_int_equal(result.Status, STATUS_ACCESS_VIOLATION);
+    assert_ptr_equal(result.RequestContext, &sge);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +368,7 @@ int main(void)
         cmocka_unit_test(sizes_ipv6),        cmocka_unit_test(inline_send),
         cmocka_unit_test(scatter_gather),    cmocka_unit_test(chains_both_ways),
         cmocka_unit_test(silent_success),    cmocka_unit_test(reads_beyond_the_limit),
+        cmocka_unit_test(defer_then_refusal), cmocka_unit_test(error_satisfies_solicited),
     };
 
     return cmocka_run_group_tests_name("data", tests, NULL, NULL);

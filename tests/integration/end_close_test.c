@@ -2,7 +2,7 @@
 /*
  * Closing a connector in each state it can be in: the close completes, what was pending completes
  * before it (CANCELLED), the other side learns what the state allows, and the QP's requests are
- * cancelled. And no data is lost: what the closer saw sent is received, by a slow reader too.
+ * cancelled. That no data is lost is in end_linger_test.c.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -318,153 +318,6 @@ static void around_a_disconnect(void **state)
     }
 }
 
-/* ---- no data is lost ------------------------------------------------------------------------ */
-
-#define CHUNK  (64u << 10)
-#define CHUNKS 60u /* nearly 4 MiB: far more than the socket buffers hold */
-
-/* The reader: its shard stands still in the CQ's callback until the gate opens. */
-struct gate {
-    KEVENT inside;
-    atomic_bool open;
-    atomic_uint passes;
-};
-
-static void stand_still(struct queue *queue, void *context)
-{
-    struct gate *gate = context;
-
-    (void)queue;
-    if (atomic_fetch_add(&gate->passes, 1))
-        return;
-    KeSetEvent(&gate->inside, 0, FALSE);
-    while (!atomic_load(&gate->open)) /* no waiting at DISPATCH_LEVEL */
-        test_sleep_ms(1);
-}
-
-/* The connection is up, the reader stands still behind a first Send. */
-static void reader_stands_still(struct pair *p, struct gate *gate)
-{
-    struct end *c = &p->client, *s = &p->server;
-
-    memset(gate, 0, sizeof *gate);
-    KeInitializeEvent(&gate->inside, NotificationEvent, FALSE);
-    s->receive.in_callback = stand_still;
-    s->receive.context = gate;
-    post_receive(s, s);
-    s->receive.cq->Dispatch->NdkArmCq(s->receive.cq, NDK_CQ_NOTIFY_ANY);
-    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, c, NULL, 0, 0), STATUS_SUCCESS);
-    assert_int_equal(queue_next(&c->initiator).Status, STATUS_SUCCESS);
-    if (!wait_event(&gate->inside, WAIT_S * 1000))
-        test_fail("the reader was not notified");
-}
-
-static void slow_reader(void **state)
-{
-    static const char options[] = "tcp_buffer=131072,linger_ms=60000,shards=4";
-    struct pair p;
-    struct end *c = &p.client, *s = &p.server;
-    struct gate gate;
-    struct memory from, to;
-    struct call close;
-    NDK_RESULT_EX result;
-    size_t sent = 0, got = 0;
-
-    (void)state;
-    pair_open(&p, "127.0.0.1", options, options);
-    make_memory(c->pd, CHUNK, 0, &from);
-    make_memory(s->pd, (size_t)CHUNK * CHUNKS, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &to);
-    fill(from.data, CHUNK, 8);
-    reader_stands_still(&p, &gate);
-    for (uintptr_t i = 0; i < CHUNKS; i++) {
-        NDK_SGE in = memory_sge(&to, i * CHUNK, CHUNK), out = memory_sge(&from, 0, CHUNK);
-
-        assert_int_equal(s->qp->Dispatch->NdkReceive(s->qp, (void *)i, &in, 1), STATUS_SUCCESS);
-        assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, (void *)i, &out, 1, 0), STATUS_SUCCESS);
-    }
-    post_receive(s, s); /* one that nothing will reach */
-    /* With the first one taken by TCP the buffers begin to fill; close in the middle. */
-    result = queue_next(&c->initiator);
-    assert_int_equal(result.Status, STATUS_SUCCESS);
-    wait_init(&close.wait);
-    close.returned =
-        c->connector->Dispatch->NdkCloseConnector(&c->connector->Header, wait_close, &close.wait);
-    c->connector = NULL;
-    assert_int_equal(close.returned, STATUS_PENDING);
-    atomic_store(&gate.open, true);
-    assert_int_equal(ended(&close), STATUS_SUCCESS);
-    /* The closer's view: some Sends succeeded, the others were cancelled, in order. */
-    for (sent = 1; sent < CHUNKS; sent++) {
-        result = queue_next(&c->initiator);
-        assert_ptr_equal(result.RequestContext, (void *)sent);
-        if (result.Status != STATUS_SUCCESS)
-            break;
-    }
-    assert_true(sent < CHUNKS); /* the buffers cannot have held it all */
-    for (size_t i = sent; i < CHUNKS; i++) {
-        assert_int_equal(result.Status, STATUS_CANCELLED);
-        if (i + 1 < CHUNKS)
-            result = queue_next(&c->initiator);
-    }
-    /* The reader's view: at least those, octet for octet, then the end. */
-    expect_event(s, "RST");
-    result = queue_next(&s->receive);
-    assert_int_equal(result.Status, STATUS_SUCCESS); /* the first one */
-    for (got = 0; got <= CHUNKS; got++) {
-        result = queue_next(&s->receive);
-        assert_ptr_equal(result.RequestContext, got < CHUNKS ? (void *)got : s);
-        if (result.Status != STATUS_SUCCESS)
-            break;
-        assert_int_equal(result.BytesTransferred, CHUNK);
-        assert_true(check(to.data + got * CHUNK, CHUNK, 8));
-    }
-    if (got < sent)
-        test_fail("%zu Sends succeeded, %zu were received", sent, got);
-    for (size_t i = got; i <= CHUNKS; i++) {
-        assert_int_equal(result.Status, STATUS_CANCELLED);
-        if (i < CHUNKS)
-            result = queue_next(&s->receive);
-    }
-    free_memory(&from);
-    free_memory(&to);
-    pair_close(&p);
-}
-
-/* A reader that never reads does not hold up the close for longer than linger_ms. */
-static void reader_never_reads(void **state)
-{
-    static const char options[] = "tcp_buffer=131072,linger_ms=100,shards=4";
-    struct pair p;
-    struct end *c = &p.client, *s = &p.server;
-    struct gate gate;
-    struct memory from;
-    NDK_RESULT_EX result;
-
-    (void)state;
-    pair_open(&p, "127.0.0.1", options, options);
-    make_memory(c->pd, CHUNK, 0, &from);
-    reader_stands_still(&p, &gate);
-    for (uintptr_t i = 0; i < CHUNKS; i++) {
-        NDK_SGE out = memory_sge(&from, 0, CHUNK);
-
-        assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, (void *)i, &out, 1, 0), STATUS_SUCCESS);
-    }
-    drop(c);
-    assert_false(atomic_load(&gate.open));
-    for (uintptr_t i = 0; i < CHUNKS; i++) {
-        result = queue_next(&c->initiator);
-        assert_ptr_equal(result.RequestContext, (void *)i);
-        assert_true(result.Status == STATUS_SUCCESS || result.Status == STATUS_CANCELLED);
-    }
-    assert_int_equal(result.Status, STATUS_CANCELLED);
-    atomic_store(&gate.open, true);
-    if (!wait_event(&s->disconnected, WAIT_S * 1000)) /* by the RST, or by a Send without receive */
-        test_fail("no disconnect event");
-    assert_int_equal(atomic_load(&s->disconnects), 1);
-    free_memory(&from);
-    pair_close(&p);
-}
-
 int main(void)
 {
     static const char *const modes[] = {"never", "always", "early", "random:41"};
@@ -476,8 +329,6 @@ int main(void)
         cmocka_unit_test(completing),
         cmocka_unit_test(connected),
         cmocka_unit_test(around_a_disconnect),
-        cmocka_unit_test(slow_reader),
-        cmocka_unit_test(reader_never_reads),
     };
     int failed = 0;
 

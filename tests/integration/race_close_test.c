@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Interleavings of closing: the connector closed inside a CQ callback while another thread transmits
- * for it; posts in a callback to a connection of another shard whose socket is full, closed at that
- * moment; the adapter closed while completions of its last objects run. Every post that succeeded
- * is completed exactly once.
+ * Interleavings of closing: the connector closed inside a CQ callback while another thread
+ * transmits for it; posts in a callback to a connection of another shard whose socket is full,
+ * closed at that moment; the adapter closed while completions of its last objects run. Every post
+ * that succeeded is completed exactly once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,8 @@
 
 #define CHUNK 65536u
 
-/* ---- a client that writes, and counts --------------------------------------------------------- */
+/* ---- a client that writes, and counts ---------------------------------------------------------
+ */
 
 struct writer {
     struct pair pair;
@@ -133,7 +134,8 @@ static void writer_end(struct writer *writer)
     pair_close(&writer->pair);
 }
 
-/* ---- closed inside a CQ callback, another thread transmits ------------------------------------ */
+/* ---- closed inside a CQ callback, another thread transmits ------------------------------------
+ */
 
 static void close_in_callback(struct queue *queue, void *context)
 {
@@ -222,14 +224,14 @@ static void a_full_socket_closed_while_a_callback_posts(void **state)
         receive = &writer->pair.server.receive;
         receive->context = initiator->context = writer;
         receive->in_callback = stand_still;
-        assert_int_equal(writer->pair.server.qp->Dispatch->NdkReceive(writer->pair.server.qp,
-                                                                      NULL, NULL, 0),
-                         STATUS_SUCCESS);
+        assert_int_equal(
+            writer->pair.server.qp->Dispatch->NdkReceive(writer->pair.server.qp, NULL, NULL, 0),
+            STATUS_SUCCESS);
         receive->cq->Dispatch->NdkArmCq(receive->cq, NDK_CQ_NOTIFY_ANY);
         atomic_fetch_add(&writer->posted, 1);
-        assert_int_equal(writer->pair.client.qp->Dispatch->NdkSend(writer->pair.client.qp, writer,
-                                                                   NULL, 0, 0),
-                         STATUS_SUCCESS);
+        assert_int_equal(
+            writer->pair.client.qp->Dispatch->NdkSend(writer->pair.client.qp, writer, NULL, 0, 0),
+            STATUS_SUCCESS);
         wait_until(atomic_load(&writer->blocked), "the server's callback");
         initiator->in_callback = post_in_callback;
         initiator->cq->Dispatch->NdkArmCq(initiator->cq, NDK_CQ_NOTIFY_ANY);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Interleavings of completions and notifications: an arm that races with a completion put by another
- * shard, also while the callback runs; a callback that posts and polls for the result; two CQs whose
- * callbacks post to each other's connections.
+ * Interleavings of completions and notifications: an arm that races with a completion put by
+ * another shard, also while the callback runs; a callback that posts and polls for the result; two
+ * CQs whose callbacks post to each other's connections.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ static void post_receives(struct end *end, unsigned count)
 
 /* ---- arm against a completion put by another shard ------------------------------------------ */
 
-/* The receive CQ is polled and armed in its callback only, while the sender waits for nothing but its
- * window: the next message comes at any moment of the callback. */
+/* The receive CQ is polled and armed in its callback only, while the sender waits for nothing but
+ * its window: the next message comes at any moment of the callback. */
 struct shared {
     atomic_uint received, faults, inside;
 };
@@ -138,8 +138,8 @@ static void echo_callback(struct queue *queue, void *context)
     queue->cq->Dispatch->NdkArmCq(queue->cq, NDK_CQ_NOTIFY_ANY);
 }
 
-/* Four CQs whose callbacks answer each other over one connection, several balls in the air: posts in
- * callbacks go to a connection whose home is another shard's, both directions at once. */
+/* Four CQs whose callbacks answer each other over one connection, several balls in the air: posts
+ * in callbacks go to a connection whose home is another shard's, both directions at once. */
 static void callbacks_that_post_to_each_other(void **state)
 {
     (void)state;
@@ -165,8 +165,7 @@ static void callbacks_that_post_to_each_other(void **state)
         for (unsigned i = 0; i < balls; i++) {
             struct end *end = i % 2 ? &pair.client : &pair.server;
 
-            assert_int_equal(end->qp->Dispatch->NdkSend(end->qp, end, NULL, 0, 0),
-                             STATUS_SUCCESS);
+            assert_int_equal(end->qp->Dispatch->NdkSend(end->qp, end, NULL, 0, 0), STATUS_SUCCESS);
         }
         /* From here on only the callbacks post. */
         for (int i = 0; i < 4; i++)

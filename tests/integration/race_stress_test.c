@@ -65,6 +65,12 @@ static unsigned draw(unsigned *state, unsigned below)
 
 /* ---- what an episode consists of ------------------------------------------------------------ */
 
+struct answer { /* of a call that may pend */
+    bool pended;
+    atomic_uint calls;
+    _Atomic NTSTATUS status;
+};
+
 struct slot { /* an object that is closed once, by whoever comes first */
     NDK_FN_CLOSE_OBJECT close;
     _Atomic(NDK_OBJECT_HEADER *) header;
@@ -88,7 +94,7 @@ struct work { /* one queue of a QP: posts are serialized by the lock */
 
 struct poll { /* one CQ: polls and arms are serialized by the lock */
     struct side *side;
-    NDK_CQ *cq;
+    struct queue queue;
     pthread_mutex_t lock;
     bool over;
 };
@@ -112,9 +118,7 @@ struct episode {
     pthread_mutex_t lock;
     bool closing;
     atomic_bool deciding, arrived; /* the incoming connector is being decided about; is there */
-    atomic_uint connect_calls, accept_calls, third_calls, disconnect_calls;
-    bool connecting, accepting, third, disconnecting; /* they pended */
-    _Atomic NTSTATUS connect_status, third_status;
+    struct answer connect, accept, complete, disconnect;
     unsigned passive; /* what the connect event does */
     bool count_all;   /* the CQs are closed last: every request can be counted */
     unsigned random, helper_random;
@@ -228,7 +232,7 @@ static unsigned poll_all(struct poll *poll, bool arm)
 
     pthread_mutex_lock(&poll->lock);
     while (!poll->over) {
-        ULONG n = poll->cq->Dispatch->NdkGetCqResultsEx(poll->cq, results, 8);
+        ULONG n = poll->queue.cq->Dispatch->NdkGetCqResultsEx(poll->queue.cq, results, 8);
 
         for (ULONG i = 0; i < n; i++) {
             struct request *request = results[i].RequestContext;
@@ -236,19 +240,19 @@ static unsigned poll_all(struct poll *poll, bool arm)
             need(request->posted);
             need(atomic_fetch_add(&request->completions, 1) == 0);
             need(!request->silent || results[i].Status != STATUS_SUCCESS);
-            receives += results[i].Type == NdkOperationTypeReceive &&
-                        results[i].Status == STATUS_SUCCESS;
+            receives +=
+                results[i].Type == NdkOperationTypeReceive && results[i].Status == STATUS_SUCCESS;
         }
         if (n == 0)
             break;
     }
     if (arm && !poll->over)
-        poll->cq->Dispatch->NdkArmCq(poll->cq, NDK_CQ_NOTIFY_ANY);
+        poll->queue.cq->Dispatch->NdkArmCq(poll->queue.cq, NDK_CQ_NOTIFY_ANY);
     pthread_mutex_unlock(&poll->lock);
     return receives;
 }
 
-static VOID notified(PVOID context, NTSTATUS status)
+static void notified(struct queue *queue, void *context)
 {
     struct poll *poll = context;
     struct side *side = poll->side;
@@ -256,7 +260,7 @@ static VOID notified(PVOID context, NTSTATUS status)
     unsigned random = atomic_fetch_add(&e->callback_random, 0x9e3779b9u);
     bool closing;
 
-    need(status == STATUS_SUCCESS);
+    need(queue->status == STATUS_SUCCESS);
     for (unsigned n = poll_all(poll, false); n; n--)
         post_receive(side);
     if (draw(&random, 3) == 0)
@@ -273,32 +277,12 @@ static VOID notified(PVOID context, NTSTATUS status)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-static VOID connect_done(PVOID context, NTSTATUS status)
+static VOID answered(PVOID context, NTSTATUS status)
 {
-    struct episode *e = context;
+    struct answer *answer = context;
 
-    atomic_store(&e->connect_status, status);
-    atomic_fetch_add(&e->connect_calls, 1);
-}
-
-static VOID accept_done(PVOID context, NTSTATUS status)
-{
-    (void)status;
-    atomic_fetch_add(&((struct episode *)context)->accept_calls, 1);
-}
-
-static VOID third_done(PVOID context, NTSTATUS status)
-{
-    struct episode *e = context;
-
-    atomic_store(&e->third_status, status);
-    atomic_fetch_add(&e->third_calls, 1);
-}
-
-static VOID disconnect_done(PVOID context, NTSTATUS status)
-{
-    (void)status;
-    atomic_fetch_add(&((struct episode *)context)->disconnect_calls, 1);
+    atomic_store(&answer->status, status);
+    need(atomic_fetch_add(&answer->calls, 1) == 0);
 }
 
 static VOID disconnected(PVOID context, ULONG reason)
@@ -318,8 +302,8 @@ static void accept_it(struct episode *e)
 
     for (int i = 0; i < 40; i++)
         post_receive(s);
-    e->accepting = k->Dispatch->NdkAcceptEx(k, s->qp, 4, 4, NULL, 0, disconnected, s, accept_done,
-                                            e) == STATUS_PENDING;
+    e->accept.pended = k->Dispatch->NdkAcceptEx(k, s->qp, 4, 4, NULL, 0, disconnected, s, answered,
+                                                &e->accept) == STATUS_PENDING;
 }
 
 /* The connect event: decides there, leaves it to the driver, or refuses. */
@@ -355,11 +339,11 @@ static void connect_it(struct episode *e)
 
     for (int i = 0; i < 40; i++)
         post_receive(c);
-    e->connecting = k->Dispatch->NdkConnect(
-                        k, c->qp, (PSOCKADDR)&local, e->listening.address_length,
-                        (PSOCKADDR)&e->listening.address, e->listening.address_length, 4, 4, NULL,
-                        0, connect_done, e) == STATUS_PENDING;
-    need(e->connecting);
+    e->connect.pended =
+        k->Dispatch->NdkConnect(k, c->qp, (PSOCKADDR)&local, e->listening.address_length,
+                                (PSOCKADDR)&e->listening.address, e->listening.address_length, 4, 4,
+                                NULL, 0, answered, &e->connect) == STATUS_PENDING;
+    need(e->connect.pended);
     while (!atomic_load(&e->arrived) && test_now_ms() < limit)
         test_sleep_ms(0);
     if (atomic_load(&e->arrived) && e->passive == 7) {
@@ -367,58 +351,46 @@ static void connect_it(struct episode *e)
         accept_it(e);
         atomic_store(&e->deciding, false);
     }
-    while (!atomic_load(&e->connect_calls) && test_now_ms() < limit)
+    while (!atomic_load(&e->connect.calls) && test_now_ms() < limit)
         test_sleep_ms(0);
-    if (!atomic_load(&e->connect_calls) || atomic_load(&e->connect_status) != STATUS_SUCCESS)
+    if (!atomic_load(&e->connect.calls) || atomic_load(&e->connect.status) != STATUS_SUCCESS)
         return;
     if (draw(&e->random, 12) == 0) {
         k->Dispatch->NdkReject(k, NULL, 0);
         return;
     }
-    e->third = k->Dispatch->NdkCompleteConnectEx(k, disconnected, c, third_done, e) ==
-               STATUS_PENDING;
-    while (e->third && !atomic_load(&e->third_calls) && test_now_ms() < limit)
+    e->complete.pended = k->Dispatch->NdkCompleteConnectEx(k, disconnected, c, answered,
+                                                           &e->complete) == STATUS_PENDING;
+    while (e->complete.pended && !atomic_load(&e->complete.calls) && test_now_ms() < limit)
         test_sleep_ms(0);
-    atomic_fetch_add(&connections, atomic_load(&e->third_calls) &&
-                                       atomic_load(&e->third_status) == STATUS_SUCCESS);
+    atomic_fetch_add(&connections, atomic_load(&e->complete.calls) &&
+                                       atomic_load(&e->complete.status) == STATUS_SUCCESS);
 }
 
 /* ---- an episode ----------------------------------------------------------------------------- */
 
-static NTSTATUS made(struct wait *w, NTSTATUS status, void *object)
-{
-    if (status == STATUS_PENDING) {
-        await(atomic_load(&w->calls) == 1);
-        status = w->status;
-        *(NDK_OBJECT_HEADER **)object = w->object;
-    }
-    need(status == STATUS_SUCCESS);
-    return status;
-}
-
 static void make_poll(struct side *side, struct poll *poll)
 {
-    NDK_ADAPTER *a = side->adapter;
-    struct wait w;
-
     poll->side = side;
     pthread_mutex_init(&poll->lock, NULL);
-    wait_init(&w);
-    made(&w, a->Dispatch->NdkCreateCq(a, 2 * REQUESTS, notified, poll, NULL, wait_create, &w,
-                                      &poll->cq),
-         &poll->cq);
+    make_queue(side->adapter, 2 * REQUESTS, &poll->queue);
+    poll->queue.context = poll;
+    poll->queue.in_callback = notified;
+    poll_all(poll, true);
 }
 
 static void set_slot(struct side *side, int which, void *object, NDK_FN_CLOSE_OBJECT close)
 {
     side->slots[which].header = object;
     side->slots[which].close = close;
-    side->slots[which].in_callback = draw(&side->episode->random, 3) == 0 &&
-                                     which != RECEIVE_CQ && which != INITIATOR_CQ;
+    side->slots[which].in_callback =
+        draw(&side->episode->random, 3) == 0 && which != RECEIVE_CQ && which != INITIATOR_CQ;
 }
 
 static void make_side(struct episode *e, struct side *s, NDK_ADAPTER *adapter)
 {
+    NDK_CQ *receive, *initiator;
+    NTSTATUS status;
     struct wait w;
 
     s->episode = e;
@@ -428,18 +400,20 @@ static void make_side(struct episode *e, struct side *s, NDK_ADAPTER *adapter)
     s->pd = make_pd(adapter);
     make_poll(s, &s->receive_poll);
     make_poll(s, &s->initiator_poll);
+    receive = s->receive_poll.queue.cq;
+    initiator = s->initiator_poll.queue.cq;
     make_memory(s->pd, 2 * BUFFER, RIGHTS, &s->memory); /* what is read, and what is written */
     wait_init(&w);
-    made(&w, s->pd->Dispatch->NdkCreateQp(s->pd, s->receive_poll.cq, s->initiator_poll.cq, s,
-                                          REQUESTS, REQUESTS, 2, 2, 0, wait_create, &w, &s->qp),
-         &s->qp);
+    status = s->pd->Dispatch->NdkCreateQp(s->pd, receive, initiator, s, REQUESTS, REQUESTS, 2, 2, 0,
+                                          wait_create, &w, &s->qp);
+    need(wait_end(&w, status) == STATUS_SUCCESS);
+    if (status == STATUS_PENDING)
+        s->qp = (NDK_QP *)(void *)w.object;
     set_slot(s, QP, s->qp, s->qp->Dispatch->NdkCloseQp);
-    set_slot(s, RECEIVE_CQ, s->receive_poll.cq, s->receive_poll.cq->Dispatch->NdkCloseCq);
-    set_slot(s, INITIATOR_CQ, s->initiator_poll.cq, s->initiator_poll.cq->Dispatch->NdkCloseCq);
+    set_slot(s, RECEIVE_CQ, receive, receive->Dispatch->NdkCloseCq);
+    set_slot(s, INITIATOR_CQ, initiator, initiator->Dispatch->NdkCloseCq);
     set_slot(s, MR, s->memory.mr, s->memory.mr->Dispatch->NdkCloseMr);
     set_slot(s, PD, s->pd, s->pd->Dispatch->NdkClosePd);
-    poll_all(&s->receive_poll, true);
-    poll_all(&s->initiator_poll, true);
 }
 
 /* Requests of one side, then its share of the closes. */
@@ -551,7 +525,8 @@ static void episode(NDK_ADAPTER *const *adapters, unsigned random)
     need(pthread_create(&thread, NULL, helper, e) == 0);
     act(&e->sides[0], &e->random);
     if (draw(&e->random, 3) == 0)
-        e->disconnecting = k->Dispatch->NdkDisconnect(k, disconnect_done, e) == STATUS_PENDING;
+        e->disconnect.pended =
+            k->Dispatch->NdkDisconnect(k, answered, &e->disconnect) == STATUS_PENDING;
     pthread_mutex_lock(&e->lock);
     e->closing = true;
     pthread_mutex_unlock(&e->lock);
@@ -564,10 +539,10 @@ static void episode(NDK_ADAPTER *const *adapters, unsigned random)
     end_side(e, &e->sides[0]);
     end_side(e, &e->sides[1]);
     await(atomic_load(&e->listener.closed));
-    await(atomic_load(&e->connect_calls) == e->connecting);
-    need(atomic_load(&e->accept_calls) == e->accepting);
-    need(atomic_load(&e->third_calls) == e->third);
-    need(atomic_load(&e->disconnect_calls) == e->disconnecting);
+    need(atomic_load(&e->connect.calls) == e->connect.pended);
+    need(atomic_load(&e->accept.calls) == e->accept.pended);
+    need(atomic_load(&e->complete.calls) == e->complete.pended);
+    need(atomic_load(&e->disconnect.calls) == e->disconnect.pended);
     atomic_fetch_add(&episodes, 1);
     free(e);
 }

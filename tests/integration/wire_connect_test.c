@@ -76,9 +76,8 @@ static void limits(const char *row, ULONG inbound, ULONG outbound)
 {
     ULONG in = 0, out = 0, length = 0;
 
-    assert_int_equal(
-        CONNECTOR->Dispatch->NdkGetConnectionData(CONNECTOR, &in, &out, NULL, &length),
-        STATUS_SUCCESS);
+    assert_int_equal(CONNECTOR->Dispatch->NdkGetConnectionData(CONNECTOR, &in, &out, NULL, &length),
+                     STATUS_SUCCESS);
     if (in != inbound || out != outbound)
         test_fail("%s: limits %u and %u, not %u and %u", row, (unsigned)in, (unsigned)out,
                   (unsigned)inbound, (unsigned)outbound);
@@ -150,11 +149,12 @@ struct bad {
     unsigned error;  /* 0: TCP just ends */
 };
 
-#define KEY        "MPA ID Rep Frame"
+#define KEY         "MPA ID Rep Frame"
 #define REPLY(tail) KEY tail, sizeof(KEY tail) - 1
 
 static const struct bad bads[] = {
-    {"M-2 Request for a Reply", "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x40\x08", 24, WHOLE, 0, 0},
+    {"M-2 Request for a Reply", "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x40\x08", 24, WHOLE, 0,
+     0},
     {"M-3 HTTP", "HTTP/1.1 400 Bad Request\r\n", 26, WHOLE, 0, 0},
     {"M-3 the first octet", "H", 1, WHOLE, 0, 0},
     {"M-3 the last octet of the key", "MPA ID Rep Framf", 16, WHOLE, 0, 0},
@@ -176,12 +176,12 @@ static const struct bad bads[] = {
     {"W-8 refused, no data", REPLY("\x70\x02\x00\x04\x00\x08\x00\x08"), WHOLE, 0, 0},
     {"W-36 only B", REPLY("\x50\x02\x00\x04\xc0\x08\x00\x08"), WHOLE, STATUS_CONNECTION_ABORTED,
      0x2007},
-    {"W-36 nothing", REPLY("\x50\x02\x00\x04\x80\x08\x00\x08"), TRICKLED,
-     STATUS_CONNECTION_ABORTED, 0x2007},
+    {"W-36 nothing", REPLY("\x50\x02\x00\x04\x80\x08\x00\x08"), TRICKLED, STATUS_CONNECTION_ABORTED,
+     0x2007},
     {"W-46 ORD 32", REPLY("\x50\x02\x00\x04\x80\x08\x40\x20"), WHOLE, STATUS_CONNECTION_ABORTED,
      0x2006},
-    {"W-46 ORD 17", REPLY("\x50\x02\x00\x04\x80\x08\x40\x11"), TRICKLED,
-     STATUS_CONNECTION_ABORTED, 0x2006},
+    {"W-46 ORD 17", REPLY("\x50\x02\x00\x04\x80\x08\x40\x11"), TRICKLED, STATUS_CONNECTION_ABORTED,
+     0x2006},
     {"M-19 ORD 129", REPLY("\x50\x02\x00\x04\x80\x08\x40\x81"), WHOLE, STATUS_CONNECTION_ABORTED,
      0x2006},
 };
@@ -248,7 +248,10 @@ static void W_8_refused_with_data(void **state)
     open_bench(NULL);
     start(8, 8, NULL, 0);
     take_request();
-    peer_send(&t.link.peer, "MPA ID Rep Frame\x70\x02\x00\x0e\x00\x04\x00\x20" "0123456789", 34);
+    peer_send(&t.link.peer,
+              "MPA ID Rep Frame\x70\x02\x00\x0e\x00\x04\x00\x20"
+              "0123456789",
+              34);
     expect_connected("W-8", STATUS_CONNECTION_REFUSED);
     assert_int_equal(
         CONNECTOR->Dispatch->NdkGetConnectionData(CONNECTOR, NULL, NULL, data, &length),
@@ -298,7 +301,8 @@ static const struct good goods[] = {
     {"W-35 C and D", NULL, KEY "\x50\x02\x00\x04\x80\x08\xc0\x08", false, 1, 8, 8, false},
     {"W-37 A=0", NULL, KEY "\x50\x02\x00\x04\x00\x08\x00\x08", false, NO_RTR, 8, 8, false},
     {"W-37 A=0, D", NULL, KEY "\x50\x02\x00\x04\x00\x08\x40\x08", false, NO_RTR, 8, 8, false},
-    {"M-18 A=1 to A=0", "p2p=0", KEY "\x50\x02\x00\x04\x80\x08\xc0\x08", false, NO_RTR, 8, 8, false},
+    {"M-18 A=1 to A=0", "p2p=0", KEY "\x50\x02\x00\x04\x80\x08\xc0\x08", false, NO_RTR, 8, 8,
+     false},
     {"W-9 reserved bits", NULL, KEY "\x5f\x02\x00\x04\x80\x08\x40\x08", false, 1, 8, 8, false},
     {"W-18 C=0 to C=1", NULL, KEY "\x10\x02\x00\x04\x80\x08\x40\x08", false, 1, 8, 8, false},
     {"W-19 C=1 to C=0", "crc=0", KEY "\x50\x02\x00\x04\x80\x08\x40\x08", false, 1, 8, 8, false},
@@ -358,6 +362,28 @@ static void replies_that_are_taken(void **state)
     }
 }
 
+/* The peer holds no Read of ours: the ready-to-receive one has its own place, others fail. */
+static void W_49_ird_0(void **state)
+{
+    NDK_SGE sge;
+
+    (void)state;
+    open_bench(NULL);
+    start(8, 8, NULL, 0);
+    take_request();
+    peer_send_frame(&t.link.peer, true, 0x8000, 0x4008);
+    expect_connected("W-49", STATUS_SUCCESS);
+    limits("W-49", 8, 0);
+    complete();
+    peer_answer_rtr_read(&t.link.peer);
+    expect_completed("W-49", STATUS_SUCCESS);
+    sge = memory_sge(&t.bench.sink, 0, 16);
+    assert_int_equal(t.link.end.qp->Dispatch->NdkRead(t.link.end.qp, &t, &sge, 1, 0, 1, 0),
+                     STATUS_INVALID_DEVICE_REQUEST);
+    link_works(&t.bench, &t.link, "W-49", 0);
+    wire_close(&t);
+}
+
 /* W-20: the field is there, its value is ignored; what the end sends has zeros in it. */
 static void W_20_no_crc(void **state)
 {
@@ -393,9 +419,12 @@ static void W_20_no_crc(void **state)
 
 static void W_7_fpdu_behind_the_reply(void **state)
 {
-    static const char *replies[] = {KEY "\x50\x02\x00\x08\x00\x08\x00\x08" "data",
-                                    KEY "\x50\x02\x00\x08\x80\x08\x40\x08" "data",
-                                    KEY "\x50\x02\x00\x08\x80\x08\x80\x08" "data"};
+    static const char *replies[] = {KEY "\x50\x02\x00\x08\x00\x08\x00\x08"
+                                        "data",
+                                    KEY "\x50\x02\x00\x08\x80\x08\x40\x08"
+                                        "data",
+                                    KEY "\x50\x02\x00\x08\x80\x08\x80\x08"
+                                        "data"};
 
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
@@ -535,6 +564,7 @@ int main(void)
         cmocka_unit_test(W_8_refused_with_data),
         cmocka_unit_test(W_10_M_5_no_reply_in_time),
         cmocka_unit_test(replies_that_are_taken),
+        cmocka_unit_test(W_49_ird_0),
         cmocka_unit_test(W_20_no_crc),
         cmocka_unit_test(W_7_fpdu_behind_the_reply),
         cmocka_unit_test(W_38_send_behind_the_rtr),

@@ -120,7 +120,9 @@ static const struct row tagged_rows[] = {
     {.name = "M-38 TO 0", .build = at_zero, .error = 0x1101, .headers = PEER_DDP},
     {.name = "M-39 end beyond", .build = end_beyond, .error = 0x1101, .headers = PEER_DDP},
     {.name = "M-39 all beyond", .build = far_above, .error = 0x1101, .headers = PEER_DDP},
-    {.name = "M-39 later segment", .build = later_segment_beyond, .error = 0x1101,
+    {.name = "M-39 later segment",
+     .build = later_segment_beyond,
+     .error = 0x1101,
      .headers = PEER_DDP},
     {.name = "M-40 wrap", .build = wraps, .error = 0x1103, .headers = PEER_DDP},
     {.name = "M-41 STag 0", .build = stag_zero, .error = 0x1100, .headers = PEER_DDP},
@@ -284,8 +286,10 @@ static void no_end(struct row_run *r)
         send_with(r, 0x01, 0, 1, at, 64);
 }
 
-#define SEND_ROW(row, builder, wire) {.name = row, .build = builder, .error = wire, \
-                                      .headers = PEER_DDP}
+#define SEND_ROW(row, builder, wire)                                                               \
+    {                                                                                              \
+        .name = row, .build = builder, .error = wire, .headers = PEER_DDP                          \
+    }
 
 static const struct row untagged_rows[] = {
     SEND_ROW("M-46 DV 0", untagged_version_0, 0x1206),
@@ -298,31 +302,61 @@ static const struct row untagged_rows[] = {
     SEND_ROW("M-48 Send on queue 3", queue_3, 0x1201),
     SEND_ROW("M-48 Read Request on queue 0", read_on_queue_0, 0x1201),
     SEND_ROW("M-49 MSN too high", msn_high, 0x1203),
-    {.name = "M-49 MSN repeated", .build = msn_repeated, .error = 0x1203, .headers = PEER_DDP,
-     .delivered = 1, .fills = true},
+    {.name = "M-49 MSN repeated",
+     .build = msn_repeated,
+     .error = 0x1203,
+     .headers = PEER_DDP,
+     .delivered = 1,
+     .fills = true},
     SEND_ROW("M-49 Read Request's MSN", read_msn_high, 0x1203),
     SEND_ROW("M-50 MSN 0", msn_zero, 0x1203),
     SEND_ROW("M-50 MSN ffffffff", msn_max, 0x1203),
-    {.name = "M-51 no receive", .build = no_receive, .error = 0x1202, .headers = PEER_DDP,
+    {.name = "M-51 no receive",
+     .build = no_receive,
+     .error = 0x1202,
+     .headers = PEER_DDP,
      .no_receives = 1},
     SEND_ROW("M-52 first MO not 0", offset_at_first, 0x1204),
     {.name = "M-53 gap", .build = offset_gap, .error = 0x1204, .headers = PEER_DDP, .fills = true},
-    {.name = "M-53 overlap", .build = offset_overlap, .error = 0x1204, .headers = PEER_DDP,
+    {.name = "M-53 overlap",
+     .build = offset_overlap,
+     .error = 0x1204,
+     .headers = PEER_DDP,
      .fills = true},
     SEND_ROW("M-54 MO wraps", offset_wraps, 0x1204),
-    {.name = "M-55 too long", .build = too_long, .error = 0x1205, .headers = PEER_DDP,
+    {.name = "M-55 too long",
+     .build = too_long,
+     .error = 0x1205,
+     .headers = PEER_DDP,
      .failed = STATUS_BUFFER_OVERFLOW},
-    {.name = "M-55 too long later", .build = too_long_later, .error = 0x1205,
-     .headers = PEER_DDP, .failed = STATUS_BUFFER_OVERFLOW, .fills = true},
-    {.name = "M-56 MSN changes", .build = msn_changes, .error = 0x1203, .headers = PEER_DDP,
+    {.name = "M-55 too long later",
+     .build = too_long_later,
+     .error = 0x1205,
+     .headers = PEER_DDP,
+     .failed = STATUS_BUFFER_OVERFLOW,
      .fills = true},
-    {.name = "M-56 opcode changes", .build = opcode_changes, .error = 0x0206,
-     .headers = PEER_DDP, .fills = true},
-    {.name = "M-56 Invalidate STag changes", .build = invalidate_changes, .error = 0x0206,
-     .headers = PEER_DDP, .fills = true},
+    {.name = "M-56 MSN changes",
+     .build = msn_changes,
+     .error = 0x1203,
+     .headers = PEER_DDP,
+     .fills = true},
+    {.name = "M-56 opcode changes",
+     .build = opcode_changes,
+     .error = 0x0206,
+     .headers = PEER_DDP,
+     .fills = true},
+    {.name = "M-56 Invalidate STag changes",
+     .build = invalidate_changes,
+     .error = 0x0206,
+     .headers = PEER_DDP,
+     .fills = true},
     SEND_ROW("M-57 empty segments", empties, 0x1204),
-    {.name = "M-58 no end", .build = no_end, .error = 0x1205, .headers = PEER_DDP,
-     .failed = STATUS_BUFFER_OVERFLOW, .fills = true},
+    {.name = "M-58 no end",
+     .build = no_end,
+     .error = 0x1205,
+     .headers = PEER_DDP,
+     .failed = STATUS_BUFFER_OVERFLOW,
+     .fills = true},
 };
 
 static void malformed_untagged(void **state)
@@ -344,8 +378,8 @@ static void W_65_reserved_bits(void **state)
     stream_tagged(&t.s, 0xc1 | 0x3c, 0x40 | 0x30, t.bench.target.remote, target_to(&t.bench, 7),
                   t.octets, 3);
     wire_send(&t);
-    assert_int_equal(
-        expect_result(&t.link.end.receive, "W-65", 1, STATUS_SUCCESS).BytesTransferred, 9);
+    assert_int_equal(expect_result(&t.link.end.receive, "W-65", 1, STATUS_SUCCESS).BytesTransferred,
+                     9);
     wire_sync(&t, "W-65");
     memcpy(t.bench.before + INBOX_AT, t.octets, 9);
     memcpy(t.bench.before + TARGET_AT + 7, t.octets, 3);
@@ -438,8 +472,8 @@ static void W_72_W_73_W_74_receives(void **state)
     stream_untagged(&t.s, 0x41, 0x43, 0, 0, 1, 16, t.octets + 16, 30);
     t.link.send_msn = 2;
     wire_send(&t);
-    assert_int_equal(
-        expect_result(&t.link.end.receive, "W-72", 7, STATUS_SUCCESS).BytesTransferred, 46);
+    assert_int_equal(expect_result(&t.link.end.receive, "W-72", 7, STATUS_SUCCESS).BytesTransferred,
+                     46);
     memcpy(t.bench.before + INBOX_AT + 100, t.octets, 10);
     memcpy(t.bench.before + INBOX_AT + 50, t.octets + 10, 1);
     memcpy(t.bench.before + INBOX_AT + 1000, t.octets + 11, 35);
@@ -511,16 +545,11 @@ static void M_57_sixteen_empty_segments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(malformed_tagged),
-        cmocka_unit_test(malformed_untagged),
-        cmocka_unit_test(W_65_reserved_bits),
-        cmocka_unit_test(W_66_W_67_segments),
-        cmocka_unit_test(W_68_W_70_first_messages),
-        cmocka_unit_test(W_69_W_75_writes),
-        cmocka_unit_test(W_72_W_73_W_74_receives),
-        cmocka_unit_test(W_76_M_44_writes_in_segments),
-        cmocka_unit_test(M_45_read_only_mapping),
-        cmocka_unit_test(M_57_sixteen_empty_segments),
+        cmocka_unit_test(malformed_tagged),         cmocka_unit_test(malformed_untagged),
+        cmocka_unit_test(W_65_reserved_bits),       cmocka_unit_test(W_66_W_67_segments),
+        cmocka_unit_test(W_68_W_70_first_messages), cmocka_unit_test(W_69_W_75_writes),
+        cmocka_unit_test(W_72_W_73_W_74_receives),  cmocka_unit_test(W_76_M_44_writes_in_segments),
+        cmocka_unit_test(M_45_read_only_mapping),   cmocka_unit_test(M_57_sixteen_empty_segments),
     };
 
     return cmocka_run_group_tests_name("wire_ddp", tests, NULL, NULL);

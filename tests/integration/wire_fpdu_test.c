@@ -294,8 +294,7 @@ static void mix_check(const char *row, unsigned first)
 
     for (unsigned i = 0; i < MIX_RECEIVES; i++)
         assert_int_equal(
-            expect_result(&t.link.end.receive, row, first + i + 1, STATUS_SUCCESS)
-                .BytesTransferred,
+            expect_result(&t.link.end.receive, row, first + i + 1, STATUS_SUCCESS).BytesTransferred,
             lengths[i]);
     memcpy(t.bench.before + INBOX_AT + inbox_at(first), t.octets, 5);
     memcpy(t.bench.before + INBOX_AT + inbox_at(first + 1), t.octets + 200, 19);
@@ -467,8 +466,8 @@ static void W_63_fin_when_idle(void **state)
     expect_event(&t.link.end, "W-63", 1, 0);
     assert_true(peer_quiet(&t.link.peer, 100)); /* no FIN of ours, no flush */
     expect_no_result(&t.link.end.receive, "W-63");
-    assert_int_equal(
-        t.link.end.qp->Dispatch->NdkSend(t.link.end.qp, &t, NULL, 0, 0), STATUS_SUCCESS);
+    assert_int_equal(t.link.end.qp->Dispatch->NdkSend(t.link.end.qp, &t, NULL, 0, 0),
+                     STATUS_SUCCESS);
     assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 3);
     expect_result(&t.link.end.initiator, "W-63", (uintptr_t)&t, STATUS_SUCCESS);
     wait_init(&disconnect);

@@ -73,14 +73,13 @@ static void fast_open(struct fast *fast)
     if (status == STATUS_PENDING)
         fast->mr = (NDK_MR *)(void *)w.object;
     wait_init(&w);
-    status =
-        fast->mr->Dispatch->NdkInitializeFastRegisterMr(fast->mr, 1, TRUE, wait_request, &w);
+    status = fast->mr->Dispatch->NdkInitializeFastRegisterMr(fast->mr, 1, TRUE, wait_request, &w);
     assert_int_equal(wait_end(&w, status), STATUS_SUCCESS);
     at.QuadPart = (LONGLONG)(uintptr_t)fast->page;
-    assert_int_equal(CALL->NdkFastRegister(QP, CTX(77), fast->mr, 1, &at, 0, PAGE, fast->page,
-                                           NDK_OP_FLAG_ALLOW_REMOTE_READ |
-                                               NDK_OP_FLAG_ALLOW_REMOTE_WRITE),
-                     STATUS_SUCCESS);
+    assert_int_equal(
+        CALL->NdkFastRegister(QP, CTX(77), fast->mr, 1, &at, 0, PAGE, fast->page,
+                              NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE),
+        STATUS_SUCCESS);
     fast->token = fast->mr->Dispatch->NdkGetRemoteTokenFromMr(fast->mr);
     expect_result(&t.link.end.initiator, "fast register", 77, STATUS_SUCCESS);
 }
@@ -134,10 +133,10 @@ static void W_79_invalidation_sent(void **state)
     for (int solicit = 0; solicit < 2; solicit++) {
         uint32_t at = 0;
 
-        assert_int_equal(CALL->NdkSendAndInvalidate(
-                             QP, CTX(1), &sge, 1,
-                             solicit ? NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT : 0, 0xa101),
-                         STATUS_SUCCESS);
+        assert_int_equal(
+            CALL->NdkSendAndInvalidate(QP, CTX(1), &sge, 1,
+                                       solicit ? NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT : 0, 0xa101),
+            STATUS_SUCCESS);
         for (int segment = 0; segment < 3; segment++) {
             expect_fpdu(solicit ? 6 : 4, "W-79");
             assert_int_equal(t.link.peer.got.ulp32, 0xa101);
@@ -266,8 +265,8 @@ static void W_82_W_85_reads_of_the_end(void **state)
     }
     expect_result(&t.link.end.initiator, "W-82", 1, STATUS_SUCCESS);
     for (at = 0; at < MIB; at += (uint32_t)sizeof octets)
-        assert_true(check(large.data + at,
-                          MIB - at < sizeof octets ? MIB - at : sizeof octets, at));
+        assert_true(
+            check(large.data + at, MIB - at < sizeof octets ? MIB - at : sizeof octets, at));
     assert_int_equal(CALL->NdkRead(QP, CTX(2), NULL, 0, 0, 0, 0), STATUS_SUCCESS);
     expect_fpdu(1, "W-85");
     assert_int_equal(t.link.peer.got.size, 0);

@@ -23,7 +23,9 @@ static void untagged_control(struct row_run *r)
     uint32_t msn = qn == 1 ? r->link->read_msn : 1;
 
     stream_untagged(&r->stream, 0x41, (uint8_t)r->param, 0, qn, msn, 0, r->octets,
-                    opcode == 10 ? 52 : opcode == 11 ? 12 : 8);
+                    opcode == 10   ? 52
+                    : opcode == 11 ? 12
+                                   : 8);
 }
 
 static void tagged_control(struct row_run *r)
@@ -33,7 +35,9 @@ static void tagged_control(struct row_run *r)
 }
 
 #define CONTROL(row, builder, octet, wire)                                                         \
-    {.name = row, .build = builder, .param = octet, .error = wire, .headers = PEER_DDP}
+    {                                                                                              \
+        .name = row, .build = builder, .param = octet, .error = wire, .headers = PEER_DDP          \
+    }
 
 static const struct row control_rows[] = {
     CONTROL("M-59 RV 0 Send", untagged_control, 0x03, 0x0205),
@@ -154,7 +158,9 @@ static void source_wraps(struct row_run *r)
 }
 
 #define SOURCE(row, builder, wire)                                                                 \
-    {.name = row, .build = builder, .error = wire, .headers = PEER_DDP_READ}
+    {                                                                                              \
+        .name = row, .build = builder, .error = wire, .headers = PEER_DDP_READ                     \
+    }
 
 static const struct row request_rows[] = {
     {.name = "M-63 ULPDU 18", .build = request_length, .param = 18, .error = 0x1000},
@@ -262,8 +268,10 @@ static void response_no_end_empty(struct row_run *r)
 }
 
 #define RESPONSE(row, builder, wire, is_placed)                                                    \
-    {.name = row, .build = builder, .error = wire, .headers = PEER_DDP, .reads = 2,                \
-     .fills = is_placed}
+    {                                                                                              \
+        .name = row, .build = builder, .error = wire, .headers = PEER_DDP, .reads = 2,             \
+        .fills = is_placed                                                                         \
+    }
 
 static const struct row response_rows[] = {
     CONTROL("M-74 none open", response_unasked, 0, 0x0206),
@@ -330,8 +338,10 @@ static void invalidate_local_token(struct row_run *r)
 }
 
 #define INVALIDATE(row, builder, open)                                                             \
-    {.name = row, .build = builder, .error = 0x0109, .headers = PEER_DDP, .fills = true,           \
-     .reads = open, .failed = STATUS_ACCESS_VIOLATION}
+    {                                                                                              \
+        .name = row, .build = builder, .error = 0x0109, .headers = PEER_DDP, .fills = true,        \
+        .reads = open, .failed = STATUS_ACCESS_VIOLATION                                           \
+    }
 
 static const struct row invalidate_rows[] = {
     INVALIDATE("M-79 unknown", invalidate_unknown, 0),
@@ -485,14 +495,10 @@ static void M_43_region_ends_meanwhile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(M_59_M_62_control),
-        cmocka_unit_test(M_63_M_71_read_requests),
-        cmocka_unit_test(M_74_M_78_read_responses),
-        cmocka_unit_test(M_79_M_81_invalidations),
-        cmocka_unit_test(M_66_beyond_ird),
-        cmocka_unit_test(M_73_source_gone_meanwhile),
-        cmocka_unit_test(M_82_read_never_answered),
-        cmocka_unit_test(M_43_region_ends_meanwhile),
+        cmocka_unit_test(M_59_M_62_control),        cmocka_unit_test(M_63_M_71_read_requests),
+        cmocka_unit_test(M_74_M_78_read_responses), cmocka_unit_test(M_79_M_81_invalidations),
+        cmocka_unit_test(M_66_beyond_ird),          cmocka_unit_test(M_73_source_gone_meanwhile),
+        cmocka_unit_test(M_82_read_never_answered), cmocka_unit_test(M_43_region_ends_meanwhile),
     };
 
     return cmocka_run_group_tests_name("wire_rdmap", tests, NULL, NULL);

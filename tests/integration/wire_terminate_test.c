@@ -99,10 +99,14 @@ static void two_errors(struct row_run *r)
 }
 
 #define RECEIVED(row, body, length, wire, status)                                                  \
-    {.name = row, .build = terminate, .param = BODY(body, length), .end = ROW_CLOSE, .source = 4,  \
-     .error = wire, .reads = 2, .request = status}
+    {                                                                                              \
+        .name = row, .build = terminate, .param = BODY(body, length), .end = ROW_CLOSE,            \
+        .source = 4, .error = wire, .reads = 2, .request = status                                  \
+    }
 #define MALFORMED(row, builder, number)                                                            \
-    {.name = row, .build = builder, .param = number, .end = ROW_CLOSE, .source = 6, .reads = 2}
+    {                                                                                              \
+        .name = row, .build = builder, .param = number, .end = ROW_CLOSE, .source = 6, .reads = 2  \
+    }
 
 static const struct row rows[] = {
     RECEIVED("W-103", RFC_NO_BUFFER, 24, 0x1202, STATUS_IO_TIMEOUT),
@@ -114,8 +118,12 @@ static const struct row rows[] = {
     RECEIVED("W-102 opcode", RFC_OPCODE, 4, 0x0206, STATUS_REMOTE_RESOURCES),
     RECEIVED("W-102 opcode, siw", EITHER_OPCODE, 4, 0x0206, STATUS_REMOTE_RESOURCES),
     RECEIVED("W-102 catastrophic", CATASTROPHIC, 4, 0x0000, STATUS_REMOTE_RESOURCES),
-    {.name = "W-106", .build = both_terminate, .param = BODY(RFC_CRC, 4), .error = 0x1100,
-     .headers = PEER_DDP, .reads = 2},
+    {.name = "W-106",
+     .build = both_terminate,
+     .param = BODY(RFC_CRC, 4),
+     .error = 0x1100,
+     .headers = PEER_DDP,
+     .reads = 2},
     {.name = "W-100 two errors", .build = two_errors, .error = 0x2002, .reads = 2},
     MALFORMED("M-83 ULPDU 18", terminate, BODY(RFC_CRC, 0)),
     MALFORMED("M-83 ULPDU 19", terminate, BODY(RFC_CRC, 1)),
@@ -136,8 +144,14 @@ static const struct row rows[] = {
     MALFORMED("M-85 L=0", terminate_not_last, 0),
     MALFORMED("M-85 MO 4", terminate_offset, 0),
     RECEIVED("M-86 unknown", UNKNOWN, 4, 0xf799, STATUS_REMOTE_RESOURCES),
-    {.name = "M-88", .build = terminate_then_write, .param = BODY(RFC_CRC, 4), .end = ROW_CLOSE,
-     .source = 4, .error = 0x2002, .reads = 2, .request = STATUS_REMOTE_RESOURCES},
+    {.name = "M-88",
+     .build = terminate_then_write,
+     .param = BODY(RFC_CRC, 4),
+     .end = ROW_CLOSE,
+     .source = 4,
+     .error = 0x2002,
+     .reads = 2,
+     .request = STATUS_REMOTE_RESOURCES},
 };
 
 static void received_and_malformed(void **state)
@@ -183,12 +197,12 @@ static void W_102_names_a_read(void **state)
 /* ---- W-97..W-101: sent ---------------------------------------------------------------------- */
 
 static const uint8_t invalid_stag[] = {
-    0x00, 0x26, 0x41, 0x47, 0,    0,    0,    0,    0,    0,    0, 2, 0, 0,    0, 1, 0,    0,    0, 0, 0x11, 0,
-    0xc0, 0,    0,    0x2e, 0xc1, 0x40, 0xde, 0xad, 0xbe, 0,    0, 0, 0, 0,    0, 0, 0x10, 0,    0xb0, 0x3d, 0x76,
-    0xca};
-static const uint8_t crc_error[] = {0x00, 0x16, 0x41, 0x47, 0,    0,    0, 0, 0,    0,    0,    2,
-                                    0,    0,    0,    1,    0,    0,    0, 0, 0x20, 0x02, 0,    0,
-                                    0x7f, 0xe4, 0x25, 0x85};
+    0x00, 0x26, 0x41, 0x47, 0, 0,    0, 0,    0,    0, 0,    2,    0,    0,    0,
+    1,    0,    0,    0,    0, 0x11, 0, 0xc0, 0,    0, 0x2e, 0xc1, 0x40, 0xde, 0xad,
+    0xbe, 0,    0,    0,    0, 0,    0, 0,    0x10, 0, 0xb0, 0x3d, 0x76, 0xca};
+static const uint8_t crc_error[] = {0x00, 0x16, 0x41, 0x47, 0,    0,    0,    0,   0, 0,
+                                    0,    2,    0,    0,    0,    1,    0,    0,   0, 0,
+                                    0x20, 0x02, 0,    0,    0x7f, 0xe4, 0x25, 0x85};
 
 static void expect_octets(const char *row, const uint8_t *want, size_t length)
 {
@@ -296,9 +310,9 @@ static void W_107_disconnect_drains_the_queue(void **state)
     sge = memory_sge(&large, 0, LARGE);
     link_receive(&t.bench, &t.link, 0);
     for (uintptr_t i = 1; i <= 3; i++)
-        assert_int_equal(t.link.end.qp->Dispatch->NdkSend(t.link.end.qp, (void *)i, &sge,
-                                                          i == 1 ? 1 : 0, 0),
-                         STATUS_SUCCESS);
+        assert_int_equal(
+            t.link.end.qp->Dispatch->NdkSend(t.link.end.qp, (void *)i, &sge, i == 1 ? 1 : 0, 0),
+            STATUS_SUCCESS);
     wait_init(&disconnect);
     status = t.link.end.connector->Dispatch->NdkDisconnect(t.link.end.connector, wait_request,
                                                            &disconnect);
@@ -326,10 +340,10 @@ static void W_108_close_resets(void **state)
             link_receive(&t.bench, &t.link, i);
         link_read(&t.bench, &t.link, 0, 64);
         link_read(&t.bench, &t.link, 1, 64);
-        CLOSE(t.link.end.connector, NdkCloseConnector);
-        t.link.end.connector = NULL;
         for (unsigned i = 0; i < 2; i++)
             assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 1);
+        CLOSE(t.link.end.connector, NdkCloseConnector);
+        t.link.end.connector = NULL;
         assert_int_equal(peer_await_end(&t.link.peer), PEER_RST);
         for (unsigned i = 0; i < 3; i++)
             expect_result(&t.link.end.receive, "W-108", i + 1, STATUS_CANCELLED);
@@ -341,11 +355,10 @@ static void W_108_close_resets(void **state)
     }
 }
 
-static void W_109_fin_with_reads_open(void **state)
+static void fin_with_reads_open(unsigned quiet_ms)
 {
     struct wait disconnect;
 
-    (void)state;
     wire_open(&t, NULL, false);
     link_receive(&t.bench, &t.link, 0);
     link_read(&t.bench, &t.link, 0, 64);
@@ -360,7 +373,7 @@ static void W_109_fin_with_reads_open(void **state)
     expect_result(&t.link.end.initiator, "W-109", 1, STATUS_IO_TIMEOUT);
     expect_result(&t.link.end.initiator, "W-109", 2, STATUS_CANCELLED);
     expect_result(&t.link.end.initiator, "W-109", 3, STATUS_CANCELLED);
-    assert_true(peer_quiet(&t.link.peer, 50));
+    assert_true(peer_quiet(&t.link.peer, quiet_ms));
     expect_no_result(&t.link.end.receive, "W-109");
     wait_init(&disconnect);
     assert_int_equal(wait_end(&disconnect, t.link.end.connector->Dispatch->NdkDisconnect(
@@ -370,6 +383,14 @@ static void W_109_fin_with_reads_open(void **state)
     assert_int_equal(peer_await_end(&t.link.peer), PEER_FIN);
     bench_unchanged(&t.bench, "W-109");
     wire_close(&t);
+}
+
+static void W_109_fin_with_reads_open(void **state)
+{
+    (void)state;
+    fin_with_reads_open(50);
+    for (int i = 0; i < 40; i++) /* a fenced request that races with the failing Reads */
+        fin_with_reads_open(0);
 }
 
 static void reset_when_established(void **state)

@@ -227,18 +227,24 @@ size_t peer_frame(struct peer *p, uint8_t *frame)
     return IWARP_MPA_HEADER_LEN + length;
 }
 
+void peer_expect_octets(const char *row, const char *what, const void *got, const void *want,
+                        size_t length)
+{
+    const uint8_t *is = got, *due = want;
+
+    for (size_t i = 0; i < length; i++)
+        if (is[i] != due[i])
+            test_fail("%s: octet 0x%zx of the %s is %02x, not %02x", row, i, what, is[i], due[i]);
+}
+
 void peer_expect_frame(struct peer *p, const char *row, const void *octets, size_t length)
 {
     uint8_t frame[IWARP_MPA_FRAME_MAX];
-    const uint8_t *want = octets;
     size_t have = peer_frame(p, frame);
 
     if (have != length)
         test_fail("%s: a startup frame of %zu octets, not %zu", row, have, length);
-    for (size_t i = 0; i < length; i++)
-        if (frame[i] != want[i])
-            test_fail("%s: octet %zu of the startup frame is %02x, not %02x", row, i, frame[i],
-                      want[i]);
+    peer_expect_octets(row, "startup frame", frame, octets, length);
 }
 
 /* What every message we send has: DV and RV 1, reserved bits zero, a known opcode. */
@@ -366,8 +372,8 @@ void stream_raw(struct stream *s, const void *octets, size_t length)
 /* The CRC over what stands since `start`. */
 static void stream_crc(struct stream *s, size_t start)
 {
-    uint32_t crc = iwarp_crc32c_final(
-        iwarp_crc32c(iwarp_crc32c_init(), s->octets + start, s->length - start));
+    uint32_t crc =
+        iwarp_crc32c_final(iwarp_crc32c(iwarp_crc32c_init(), s->octets + start, s->length - start));
 
     iwarp_put_le32(stream_more(s, 4), s->crc ? crc : 0);
 }
@@ -505,14 +511,6 @@ void peer_answer_rtr_read(struct peer *p)
 
 /* ---- Terminates ----------------------------------------------------------------------------- */
 
-static void expect_octets(const char *row, const uint8_t *got, const uint8_t *want, uint32_t length)
-{
-    for (uint32_t i = 0; i < length; i++)
-        if (got[i] != want[i])
-            test_fail("%s: octet %u of the Terminate's body is %02x, not %02x", row, i, got[i],
-                      want[i]);
-}
-
 void peer_expect_terminate(struct peer *p, const char *row, unsigned error,
                            enum peer_headers headers, const uint8_t *ulpdu, uint32_t length)
 {
@@ -544,5 +542,5 @@ void peer_expect_terminate(struct peer *p, const char *row, unsigned error,
     if (f->payload_length != want)
         test_fail("%s: Terminate %02x%02x with a body of %u octets, not %u", row, f->payload[0],
                   f->payload[1], f->payload_length, want);
-    expect_octets(row, f->payload, body, want);
+    peer_expect_octets(row, "Terminate's body", f->payload, body, want);
 }

@@ -109,6 +109,8 @@ enum peer_end peer_drain(struct peer *p);
 /* A startup frame of the end (room for 532 octets); the same, to have exactly these octets. */
 size_t peer_frame(struct peer *p, uint8_t *frame);
 void peer_expect_frame(struct peer *p, const char *row, const void *octets, size_t length);
+void peer_expect_octets(const char *row, const char *what, const void *got, const void *want,
+                        size_t length);
 /* A startup frame of revision 2 with S and C, the two words, no private data: 24 octets. */
 void peer_send_frame(struct peer *p, bool reply, uint16_t ird_word, uint16_t ord_word);
 /* The ready-to-receive Read: sends one and gets its Response; or answers that of the end. */
@@ -140,12 +142,21 @@ void peer_expect_terminate(struct peer *p, const char *row, unsigned error,
 #define TARGET_SIZE    (2 * PAGE)
 #define INBOX_AT       (4 * PAGE) /* receives */
 #define INBOX_SIZE     (2 * PAGE)
-#define READABLE_AT    (7 * PAGE) /* remote read only */
-#define FOREIGN_AT     (9 * PAGE) /* another PD, remote read and write */
+#define READABLE_AT    (7 * PAGE)  /* remote read only */
+#define FOREIGN_AT     (9 * PAGE)  /* another PD, remote read and write */
 #define SINK_AT        (11 * PAGE) /* sinks of the end's own Reads, and what it sends */
 #define SINK_SIZE      (2 * PAGE)
 #define ARENA_SIZE     (14 * PAGE)
 #define RECEIVE_LENGTH 512u /* octets of each posted receive */
+
+/* The call must end with success; w: NULL when it cannot pend. */
+static inline void must(struct wait *w, NTSTATUS returned, const char *call)
+{
+    NTSTATUS status = w ? wait_end(w, returned) : returned;
+
+    if (status != STATUS_SUCCESS)
+        test_fail("%s: %s", call, softndk_status_name(status));
+}
 
 struct bench {
     NDK_ADAPTER *adapter;
@@ -160,15 +171,14 @@ struct bench {
 struct link {
     struct end end;
     struct peer peer;
-    bool active;                 /* the end is the initiator */
     uint16_t reads;              /* the peer's IRD and ORD, 8 unless set after link_init() */
     uint32_t send_msn, read_msn; /* the peer's next ones on queues 0 and 1 */
 };
 
 static inline uint16_t port_of(const struct listening *listening)
 {
-    return (uint16_t)(listening->address.Ipv4.sin_port >> 8 |
-                      listening->address.Ipv4.sin_port << 8);
+    return (uint16_t)(listening->address.Ipv4.sin_port >> 8 | listening->address.Ipv4.sin_port
+                                                                  << 8);
 }
 
 static inline SOCKADDR_INET address_of(uint16_t port)
@@ -176,8 +186,7 @@ static inline SOCKADDR_INET address_of(uint16_t port)
     SOCKADDR_INET address;
     ULONG length;
 
-    if (softndk_address_from_text("127.0.0.1", &address, &length) != STATUS_SUCCESS)
-        test_fail("127.0.0.1 is no address");
+    softndk_address_from_text("127.0.0.1", &address, &length);
     address.Ipv4.sin_port = (USHORT)(port >> 8 | port << 8);
     return address;
 }
@@ -196,14 +205,12 @@ static inline void bench_register(NDK_PD *pd, void *data, size_t size, ULONG fla
     MmBuildMdlForNonPagedPool(out->mdl);
     wait_init(&w);
     status = pd->Dispatch->NdkCreateMr(pd, FALSE, wait_create, &w, &out->mr);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkCreateMr");
+    must(&w, status, "NdkCreateMr");
     if (status == STATUS_PENDING)
         out->mr = (NDK_MR *)(void *)w.object;
     wait_init(&w);
-    status = out->mr->Dispatch->NdkRegisterMr(out->mr, out->mdl, size, flags, wait_request, &w);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkRegisterMr: %s", softndk_status_name(w.status));
+    must(&w, out->mr->Dispatch->NdkRegisterMr(out->mr, out->mdl, size, flags, wait_request, &w),
+         "NdkRegisterMr");
     out->local = out->mr->Dispatch->NdkGetLocalTokenFromMr(out->mr);
     out->remote = out->mr->Dispatch->NdkGetRemoteTokenFromMr(out->mr);
 }
@@ -213,14 +220,15 @@ static inline void bench_forget(struct memory *memory)
     struct wait w;
 
     wait_init(&w);
-    if (wait_end(&w, memory->mr->Dispatch->NdkDeregisterMr(memory->mr, wait_request, &w)) !=
-        STATUS_SUCCESS)
-        test_fail("NdkDeregisterMr");
+    must(&w, memory->mr->Dispatch->NdkDeregisterMr(memory->mr, wait_request, &w),
+         "NdkDeregisterMr");
     CLOSE(memory->mr, NdkCloseMr);
     IoFreeMdl(memory->mdl);
 }
 
-#define BOTH_RIGHTS (NDK_MR_FLAG_ALLOW_REMOTE_READ | NDK_MR_FLAG_ALLOW_REMOTE_WRITE)
+#define READ_RIGHT   NDK_MR_FLAG_ALLOW_REMOTE_READ
+#define BOTH_RIGHTS  (READ_RIGHT | NDK_MR_FLAG_ALLOW_REMOTE_WRITE)
+#define LOCAL_RIGHTS (NDK_MR_FLAG_ALLOW_LOCAL_WRITE | NDK_MR_FLAG_RDMA_READ_SINK)
 
 /* A test that failed leaves its bench behind: those after it do not run on in its ruins. */
 static bool bench_is_open;
@@ -239,30 +247,24 @@ static inline void bench_open(struct bench *b, const char *options)
     listen_on(b->adapter, "127.0.0.1", &b->listening);
     b->arena = aligned_alloc(PAGE, ARENA_SIZE);
     b->before = malloc(ARENA_SIZE);
-    if (!b->arena || !b->before)
-        test_fail("no memory");
     fill(b->arena, ARENA_SIZE, 1);
     memcpy(b->before, b->arena, ARENA_SIZE);
     bench_register(b->pd, b->arena + TARGET_AT, TARGET_SIZE, BOTH_RIGHTS, &gone);
     b->stale = gone.remote;
     bench_forget(&gone);
     bench_register(b->pd, b->arena + TARGET_AT, TARGET_SIZE, BOTH_RIGHTS, &b->target);
-    bench_register(b->pd, b->arena + INBOX_AT, INBOX_SIZE, NDK_MR_FLAG_ALLOW_LOCAL_WRITE,
-                   &b->inbox);
-    bench_register(b->pd, b->arena + READABLE_AT, PAGE, NDK_MR_FLAG_ALLOW_REMOTE_READ,
-                   &b->readable);
+    bench_register(b->pd, b->arena + INBOX_AT, INBOX_SIZE, LOCAL_RIGHTS, &b->inbox);
+    bench_register(b->pd, b->arena + READABLE_AT, PAGE, READ_RIGHT, &b->readable);
     bench_register(b->foreign_pd, b->arena + FOREIGN_AT, PAGE, BOTH_RIGHTS, &b->foreign);
-    bench_register(b->pd, b->arena + SINK_AT, SINK_SIZE,
-                   NDK_MR_FLAG_ALLOW_LOCAL_WRITE | NDK_MR_FLAG_RDMA_READ_SINK, &b->sink);
+    bench_register(b->pd, b->arena + SINK_AT, SINK_SIZE, LOCAL_RIGHTS, &b->sink);
 }
 
 static inline void bench_close(struct bench *b)
 {
-    bench_forget(&b->target);
-    bench_forget(&b->inbox);
-    bench_forget(&b->readable);
-    bench_forget(&b->foreign);
-    bench_forget(&b->sink);
+    struct memory *all[] = {&b->target, &b->inbox, &b->readable, &b->foreign, &b->sink};
+
+    for (int i = 0; i < 5; i++)
+        bench_forget(all[i]);
     CLOSE(b->listening.listener, NdkCloseListener);
     CLOSE(b->foreign_pd, NdkClosePd);
     CLOSE(b->pd, NdkClosePd);
@@ -272,12 +274,10 @@ static inline void bench_close(struct bench *b)
     bench_is_open = false;
 }
 
-/* The arena is what it was; afterwards the difference counts as known. */
+/* The arena is what it must be. */
 static inline void bench_unchanged(struct bench *b, const char *row)
 {
-    for (size_t i = 0; i < ARENA_SIZE; i++)
-        if (b->arena[i] != b->before[i])
-            test_fail("%s: octet 0x%zx of the arena changed", row, i);
+    peer_expect_octets(row, "arena", b->arena, b->before, ARENA_SIZE);
 }
 
 static inline uint64_t target_to(const struct bench *b, size_t offset)
@@ -297,11 +297,9 @@ static inline void end_of_bench(struct bench *b, struct end *end)
     make_queue(b->adapter, 4 * END_DEPTH, &end->receive);
     make_queue(b->adapter, 4 * END_DEPTH, &end->initiator);
     wait_init(&w);
-    status = b->pd->Dispatch->NdkCreateQp(b->pd, end->receive.cq, end->initiator.cq, end,
-                                          END_DEPTH, END_DEPTH, 4, 4, 64, wait_create, &w,
-                                          &end->qp);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkCreateQp");
+    status = b->pd->Dispatch->NdkCreateQp(b->pd, end->receive.cq, end->initiator.cq, end, END_DEPTH,
+                                          END_DEPTH, 4, 4, 64, wait_create, &w, &end->qp);
+    must(&w, status, "NdkCreateQp");
     if (status == STATUS_PENDING)
         end->qp = (NDK_QP *)(void *)w.object;
 }
@@ -327,8 +325,8 @@ static inline NTSTATUS end_completes(struct end *end, struct wait *wait)
                                                           wait_request, wait);
 }
 
-static inline NTSTATUS end_accepts(struct end *end, ULONG inbound, ULONG outbound,
-                                   const void *data, ULONG length, struct wait *wait)
+static inline NTSTATUS end_accepts(struct end *end, ULONG inbound, ULONG outbound, const void *data,
+                                   ULONG length, struct wait *wait)
 {
     wait_init(wait);
     return end->connector->Dispatch->NdkAcceptEx(end->connector, end->qp, inbound, outbound,
@@ -349,9 +347,7 @@ static inline void link_peer_connects(struct bench *b, struct link *l)
     status = end_accepts(&l->end, 8, 8, NULL, 0, &w);
     peer_expect_frame(&l->peer, "link", reply, 24);
     peer_rtr_read(&l->peer);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkAcceptEx: %s", softndk_status_name(w.status));
-    l->send_msn = 1;
+    must(&w, status, "NdkAcceptEx");
     l->read_msn = 2;
 }
 
@@ -363,13 +359,10 @@ static inline void link_end_connects(struct bench *b, struct link *l)
     peer_accept(&l->peer);
     peer_expect_frame(&l->peer, "link", "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\xc0\x08", 24);
     peer_send_frame(&l->peer, true, 0x8000 | l->reads, 0x4000 | l->reads);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkConnect: %s", softndk_status_name(w.status));
+    must(&w, status, "NdkConnect");
     status = end_completes(&l->end, &w);
     peer_answer_rtr_read(&l->peer);
-    if (wait_end(&w, status) != STATUS_SUCCESS)
-        test_fail("NdkCompleteConnectEx: %s", softndk_status_name(w.status));
-    l->send_msn = 1;
+    must(&w, status, "NdkCompleteConnectEx");
     l->read_msn = 1;
 }
 
@@ -379,12 +372,12 @@ static inline void link_init(struct link *l)
     memset(l, 0, sizeof *l);
     peer_init(&l->peer);
     l->reads = 8;
+    l->send_msn = 1;
 }
 
 static inline void link_open(struct bench *b, struct link *l, bool active)
 {
     end_of_bench(b, &l->end);
-    l->active = active;
     if (active)
         link_end_connects(b, l);
     else
@@ -407,19 +400,19 @@ static inline void link_receive(struct bench *b, struct link *l, unsigned i)
 {
     NDK_SGE sge = memory_sge(&b->inbox, inbox_at(i), RECEIVE_LENGTH);
 
-    if (l->end.qp->Dispatch->NdkReceive(l->end.qp, (void *)(uintptr_t)(i + 1), &sge, 1) !=
-        STATUS_SUCCESS)
-        test_fail("NdkReceive");
+    must(NULL, l->end.qp->Dispatch->NdkReceive(l->end.qp, (void *)(uintptr_t)(i + 1), &sge, 1),
+         "NdkReceive");
 }
 
-/* A Read of the end: 16 octets into part i of the sink. */
+/* A Read of the end into part i of the sink. */
 static inline void link_read(struct bench *b, struct link *l, unsigned i, ULONG length)
 {
     NDK_SGE sge = memory_sge(&b->sink, (size_t)i * 256, length);
 
-    if (l->end.qp->Dispatch->NdkRead(l->end.qp, (void *)(uintptr_t)(i + 1), &sge, 1, 0x1000 * i,
-                                     0x7700 + i, 0) != STATUS_SUCCESS)
-        test_fail("NdkRead");
+    must(NULL,
+         l->end.qp->Dispatch->NdkRead(l->end.qp, (void *)(uintptr_t)(i + 1), &sge, 1, 0x1000 * i,
+                                      0x7700 + i, 0),
+         "NdkRead");
 }
 
 /* The disconnect event came, once, with this reason's source and wire error. */
@@ -477,8 +470,7 @@ static inline void link_works(struct bench *b, struct link *l, const char *row, 
         memcmp(b->arena + INBOX_AT + inbox_at(i), octets, sizeof octets) != 0)
         test_fail("%s: another connection got other octets", row);
     memcpy(b->arena + INBOX_AT + inbox_at(i), saved, sizeof saved);
-    if (l->end.qp->Dispatch->NdkSend(l->end.qp, l, &sge, 1, 0) != STATUS_SUCCESS)
-        test_fail("%s: NdkSend on another connection", row);
+    must(NULL, l->end.qp->Dispatch->NdkSend(l->end.qp, l, &sge, 1, 0), row);
     f = peer_fpdu(&l->peer);
     if (f->opcode != 3 || f->payload_length != sizeof octets ||
         memcmp(f->payload, b->arena + SINK_AT, sizeof octets) != 0)
@@ -534,13 +526,13 @@ static inline void wire_close(struct wire *w)
     bench_close(&w->bench);
 }
 
-/* ---- rows of malformed input ------------------------------------------------------------------ */
+/* ---- rows of malformed input ---------------------------------------------------------------- */
 
 /* What a row's builder sees. */
 struct row_run {
     struct bench *bench;
     struct link *link;
-    struct stream stream; /* the last FPDU is the offender unless offender says otherwise */
+    struct stream stream; /* the last FPDU is the offender */
     uint8_t octets[4096]; /* a pattern to send */
     unsigned param;       /* of the row */
     uint32_t sink_stag;   /* of the end's first open Read */
@@ -549,8 +541,8 @@ struct row_run {
 
 enum row_end {
     ROW_TERMINATE,
-    ROW_CLOSE,   /* FIN or RST without a Terminate; the peer sends nothing more */
-    ROW_FIN      /* the peer half-closes behind the stream: then as ROW_CLOSE */
+    ROW_CLOSE, /* FIN or RST without a Terminate; the peer sends nothing more */
+    ROW_FIN    /* the peer half-closes behind the stream: then as ROW_CLOSE */
 };
 
 struct row {
@@ -559,14 +551,14 @@ struct row {
     enum row_end end;
     unsigned error; /* layer << 12 | type << 8 | code, of the Terminate or of the reason */
     enum peer_headers headers;
-    unsigned source;        /* of the reason; 0: a Terminate was sent */
-    unsigned delivered;     /* receives that succeed before */
-    NTSTATUS failed;        /* of the next receive; 0: cancelled */
-    unsigned reads;         /* Reads of the end that are open before; they fail */
-    unsigned no_receives;   /* 1: none is posted */
-    bool fills;             /* octets of a good beginning stand in the inbox or sink */
-    NTSTATUS request;       /* of the first Read; 0: cancelled */
-    unsigned param;         /* for the builder */
+    unsigned source;      /* of the reason; 0: a Terminate was sent */
+    unsigned delivered;   /* receives that succeed before */
+    NTSTATUS failed;      /* of the next receive; 0: cancelled */
+    unsigned reads;       /* Reads of the end that are open before; they fail */
+    unsigned no_receives; /* 1: none is posted */
+    bool fills;           /* octets of a good beginning stand in the inbox or sink */
+    NTSTATUS request;     /* of the first Read; 0: cancelled */
+    unsigned param;       /* for the builder */
 };
 
 #define ROW_RECEIVES 3u
@@ -588,7 +580,7 @@ static inline void row_check(const struct row *row, struct row_run *r)
     expect_event(&l->end, name, source, row->error);
     for (unsigned i = 0; i < ROW_RECEIVES && !row->no_receives; i++)
         expect_result(&l->end.receive, name, i + 1,
-                      i < row->delivered                  ? STATUS_SUCCESS
+                      i < row->delivered                   ? STATUS_SUCCESS
                       : i == row->delivered && row->failed ? row->failed
                                                            : STATUS_CANCELLED);
     for (unsigned i = 0; i < row->reads; i++)
