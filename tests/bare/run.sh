@@ -156,6 +156,8 @@ copy_repository() {
 run_inside() {
     unshare --mount --propagation private --pid --fork --kill-child sh -eu -c '
         root=$1 target=$2
+        # A mount point of its own: "ip netns exec" in the root remounts what it sees as /.
+        mount --bind "$root" "$root"
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"
         mount --rbind /dev "$root/dev"

@@ -323,8 +323,10 @@ static NTSTATUS register_again(struct memory *memory)
 
 static void nothing_enters_after_the_end(void **state)
 {
-    /* One shard: it discards what still streams in and must let its other end hear of the end. */
-    static const char *const options[] = {"crc=1", "crc=0", "crc=0,shards=1"};
+    /* One shard: it discards what still streams in and must let its other end hear of the end. The
+     * Terminate is lost if the client has not read it after drain_ms. */
+    static const char *const options[] = {"crc=1,drain_ms=20000", "crc=0,drain_ms=20000",
+                                          "crc=0,shards=1,drain_ms=20000"};
 
     (void)state;
     for (unsigned round = 0; round < STREAM_ROUNDS; round++) {
