@@ -188,6 +188,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) VOID (*NDK_FN_FLUSH)(_In_ NDK_QP *pN
  *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
  *                                                  pSgl is NULL although nSge is not 0
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.2.
  */
@@ -209,6 +211,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  request
  *   STATUS_INVALID_PARAMETER       inline*         pSgl is NULL although nSge is not 0
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.3.
  */
@@ -319,6 +323,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
  *                                                  pSgl is NULL although nSge is not 0
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.7.
  */
@@ -343,6 +349,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
  *                                                  pSgl is NULL although nSge is not 0
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.8.
  */
@@ -367,6 +375,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
  *                                                  pSgl is NULL although nSge is not 0
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.9.
  */

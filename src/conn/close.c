@@ -81,7 +81,7 @@ static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size
         conn->tail = tail;
         conn->tail_length = tail ? (uint32_t)length : 0;
         tail = NULL;
-        log_info("DBG %llu connection: terminated: %s", (unsigned long long)os_now_us(), iwarp_error_text(error));
+        log_info("connection: terminated: %s", iwarp_error_text(error));
     }
     os_mutex_unlock(&conn->lock);
     free(tail);
@@ -294,10 +294,8 @@ void closing_step(struct conn *conn)
         os_mutex_lock(&conn->lock);
         expired = conn->timer_kind == TIMER_CLOSING && os_now_us() + 500 >= conn->timer_due_us;
         os_mutex_unlock(&conn->lock);
-        { bool d = drain(conn);
-        if (d || expired) {
-            log_info("DBG %llu dispose drain=%d expired=%d tail %u/%u active=%d", (unsigned long long)os_now_us(), d, expired, conn->tail_sent, conn->tail_length, conn->active);
-            dispose(conn, false);}}
+        if (drain(conn) || expired)
+            dispose(conn, false);
         break;
     case HOW_LINGER:
         if (linger(conn))

@@ -56,6 +56,7 @@ struct conn_ops {
     void (*connected)(void *up, NTSTATUS status); /* active: the Reply is in, or the attempt failed */
     void (*requested)(void *up);                  /* passive: a whole Request is in */
     void (*established)(void *up, NTSTATUS status); /* complete connect, accept */
+    void (*completed)(void *up); /* up without a message: conn_complete() tells *done */
     void (*disconnected)(void *up, uint32_t reason); /* peer's end or abort, once */
     void (*ended)(void *up, NTSTATUS status); /* both directions over, queues flushed, once */
     /* The socket is gone; the connection's reference on `up` ends here. No lock held. */

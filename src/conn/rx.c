@@ -543,7 +543,6 @@ static void fin_in(struct conn *conn, size_t left)
 
 static void lost(struct conn *conn, int error)
 {
-    log_info("DBG %llu lost rx %d active=%d", (unsigned long long)os_now_us(), error, conn->active);
     os_mutex_lock(&conn->lock);
     if (error == -ETIMEDOUT)
         conn->first_status = STATUS_IO_TIMEOUT;

@@ -675,6 +675,7 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
     if (length == 0) {
         *done = true;
         conn->established = true;
+        conn->ops->completed(conn->up);
         atomic_store(&conn->state, CONN_OPEN);
     } else {
         atomic_store(&conn->state, CONN_COMPLETING);

@@ -7,217 +7,21 @@
  * octets. What TCP does not take stays encoded: the batch moves to the heap and goes on from there
  * when the socket takes octets again; nothing is encoded or checksummed twice.
  *
- * Order: requests in posting order; answers (Read Responses) in the order of their requests; the two
- * alternate by message and never mix within one. A request is complete (`local`) once TCP took its
- * last octet. With CRC on, answers are sent from a snapshot, since their source may change between
- * checksum and transmission; without, what of an answer TCP did not take is copied before the call
- * returns, so that no peer can hold a region of ours by not reading.
+ * Order: requests in posting order; answers (Read Responses) in the order of their requests; the
+ * two alternate by message and never mix within one. A request is complete (`local`) once TCP took
+ * its last octet. With CRC on, answers are sent from a snapshot, since their source may change
+ * between checksum and transmission; without, what of an answer TCP did not take is copied before
+ * the call returns, so that no peer can hold a region of ours by not reading.
  */
 #include <ntstatus.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/red.h"
-#include "conn/conn_internal.h"
+#include "conn/tx_batch.h"
 
-#define BATCH_ARENA    16384u
-#define BATCH_IOV        512
-#define BATCH_MARKS      200
-#define BATCH_HOLDS      300
-#define BATCH_COPIES     128
-#define BATCH_FRAMES     512
-#define BATCH_OCTETS     (1024u * 1024u) /* gathered for one system call */
-#define BATCH_OCTETS_CRC (256u * 1024u)  /* the same while checksummed: stays in the cache */
-#define COPY_MAX         512u            /* payload up to this goes into the arena */
-#define TX_HELPINGS      8
-#define MULPDU_READ_US   10000u
-#define PIECES_MAX       20 /* host pieces of one element within one FPDU: 64 KiB of pages */
-/* The most one FPDU can need: 64 elements, each cut at page boundaries. */
-#define FPDU_PIECES_MAX  150
-#define FPDU_HOLDS_MAX   64
-
-/* A message whose last octet is in this batch. */
-struct batch_mark {
-    size_t end;         /* octets of the batch that TCP must have taken */
-    struct conn_wr *wr; /* NULL: an answer */
-    uint64_t frames;    /* FPDUs of the connection up to and including its last one */
-    bool complete;      /* false: a Read Request, which completes with its Response */
-};
-
-struct conn_batch {
-    size_t octets, sent;
-    int iov_count, iov_first;
-    uint32_t arena_used;
-    unsigned mark_count, mark_first;
-    unsigned hold_count;
-    unsigned copy_count;
-    unsigned frame_count;
-    struct os_iov iov[BATCH_IOV];
-    bool answer[BATCH_IOV]; /* this piece is an answer's source, held by reference */
-    struct batch_mark marks[BATCH_MARKS];
-    struct access holds[BATCH_HOLDS];
-    bool hold_answer[BATCH_HOLDS];
-    void *copies[BATCH_COPIES];
-    size_t ends[BATCH_FRAMES]; /* where each FPDU ends in the batch's stream */
-    uint8_t arena[BATCH_ARENA];
-};
-
-static void batch_init(struct conn_batch *b)
-{
-    b->octets = b->sent = 0;
-    b->iov_count = b->iov_first = 0;
-    b->arena_used = 0;
-    b->mark_count = b->mark_first = 0;
-    b->hold_count = 0;
-    b->copy_count = 0;
-    b->frame_count = 0;
-}
-
-static void batch_release(struct conn_batch *b, struct conn *conn)
-{
-    for (unsigned i = 0; i < b->hold_count; i++)
-        conn->ops->unmap(conn->qp, &b->holds[i]);
-    b->hold_count = 0;
-    for (unsigned i = 0; i < b->copy_count; i++)
-        free(b->copies[i]);
-    b->copy_count = 0;
-}
-
-void tx_batch_free(struct conn_batch *batch, struct conn *conn)
-{
-    batch_release(batch, conn);
-    free(batch);
-}
-
-/* Room for one more FPDU of any kind? */
-static bool batch_full(const struct conn_batch *b, size_t limit)
-{
-    return b->octets >= limit || b->arena_used + 64 + COPY_MAX > BATCH_ARENA ||
-           b->iov_count + FPDU_PIECES_MAX > BATCH_IOV || b->mark_count == BATCH_MARKS ||
-           b->hold_count + FPDU_HOLDS_MAX > BATCH_HOLDS || b->copy_count + 2 > BATCH_COPIES ||
-           b->frame_count == BATCH_FRAMES;
-}
-
-static void iov_add(struct conn_batch *b, void *base, size_t len, bool answer)
-{
-    struct os_iov *last = b->iov_count ? &b->iov[b->iov_count - 1] : NULL;
-
-    if (last && (uint8_t *)last->base + last->len == (uint8_t *)base &&
-        b->answer[b->iov_count - 1] == answer && last->base >= (void *)b->arena &&
-        (uint8_t *)base < b->arena + BATCH_ARENA) {
-        last->len += len;
-    } else {
-        b->iov[b->iov_count].base = base;
-        b->iov[b->iov_count].len = len;
-        b->answer[b->iov_count++] = answer;
-    }
-    b->octets += len;
-}
-
-/* Takes `len` arena octets as part of the stream. */
-static uint8_t *arena_take(struct conn_batch *b, size_t len)
-{
-    uint8_t *at = b->arena + b->arena_used;
-
-    b->arena_used += (uint32_t)len;
-    iov_add(b, at, len, false);
-    return at;
-}
-
-/* ---- payload -------------------------------------------------------------------------------- */
-
-/* The CRC over what an FPDU consists of so far. */
-struct frame {
-    uint32_t crc;
-    bool with_crc;
-};
-
-static void frame_add(struct frame *f, const void *data, size_t len)
-{
-    if (f->with_crc)
-        f->crc = iwarp_crc32c(f->crc, data, len);
-}
-
-/* Appends length octets at address of the region token names. */
-static enum access_result payload_add(struct conn *conn, struct conn_batch *b, struct frame *f,
-                                      uint32_t token, uint64_t address, uint32_t length,
-                                      uint32_t need, bool answer)
-{
-    struct os_iov pieces[PIECES_MAX];
-    struct access hold;
-    int count = PIECES_MAX;
-    enum access_result result;
-    uint8_t *copy = NULL;
-
-    if (length == 0)
-        return ACCESS_OK;
-    result = conn->ops->map(conn->qp, token, address, length, need, &hold, pieces, &count);
-    if (result != ACCESS_OK)
-        return result;
-    if (length <= COPY_MAX && b->arena_used + length + 16 <= BATCH_ARENA) {
-        copy = arena_take(b, length);
-    } else if (answer && conn->crc) {
-        copy = malloc(length);
-        if (!copy) {
-            conn->ops->unmap(conn->qp, &hold);
-            return ACCESS_INVALID_TOKEN;
-        }
-        b->copies[b->copy_count++] = copy;
-        iov_add(b, copy, length, false);
-    }
-    if (copy) {
-        uint8_t *at = copy;
-
-        for (int i = 0; i < count; i++) {
-            memcpy(at, pieces[i].base, pieces[i].len);
-            at += pieces[i].len;
-        }
-        conn->ops->unmap(conn->qp, &hold);
-        frame_add(f, copy, length);
-        return ACCESS_OK;
-    }
-    for (int i = 0; i < count; i++) {
-        frame_add(f, pieces[i].base, pieces[i].len);
-        iov_add(b, pieces[i].base, pieces[i].len, answer);
-    }
-    b->hold_answer[b->hold_count] = answer;
-    b->holds[b->hold_count++] = hold;
-    return ACCESS_OK;
-}
-
-/* Undoes what was appended since a point: the FPDU will not be sent. */
-struct batch_point {
-    size_t octets;
-    int iov_count;
-    size_t last_len;
-    uint32_t arena_used;
-};
-
-static struct batch_point batch_mark_point(const struct conn_batch *b)
-{
-    return (struct batch_point){b->octets, b->iov_count,
-                                b->iov_count ? b->iov[b->iov_count - 1].len : 0, b->arena_used};
-}
-
-static void batch_back(struct conn_batch *b, struct batch_point p)
-{
-    b->octets = p.octets;
-    b->iov_count = p.iov_count;
-    if (p.iov_count)
-        b->iov[p.iov_count - 1].len = p.last_len;
-    b->arena_used = p.arena_used;
-}
-
-static void frame_close(struct conn *conn, struct conn_batch *b, struct frame *f, uint32_t ulpdu)
-{
-    uint8_t *at = b->arena + b->arena_used;
-    size_t n = iwarp_fpdu_put_trailer_state(at, ulpdu, f->with_crc, f->crc);
-
-    arena_take(b, n);
-    b->ends[b->frame_count++] = b->octets;
-    conn->tx.frames++;
-}
+#define TX_HELPINGS    8
+#define MULPDU_READ_US 10000u
 
 static uint32_t mulpdu(struct conn *conn, bool large)
 {
@@ -252,8 +56,8 @@ static void request_fail(struct conn *conn, NTSTATUS status)
     conn_end_terminate(conn, IWARP_ERR_RDMAP_LOCAL, NULL, 0);
 }
 
-static enum access_result request_payload(struct conn *conn, struct conn_batch *b, struct frame *f,
-                                          uint32_t length)
+static enum access_result request_payload(struct conn *conn, struct conn_batch *b,
+                                          struct tx_frame *f, uint32_t length)
 {
     struct conn_tx *tx = &conn->tx;
     const struct conn_wr *wr = tx->wr;
@@ -263,13 +67,13 @@ static enum access_result request_payload(struct conn *conn, struct conn_batch *
             uint8_t *copy;
 
             if (length <= COPY_MAX) {
-                copy = arena_take(b, length);
+                copy = tx_batch_take(b, length);
                 memcpy(copy, wr->octets + tx->offset, length);
             } else {
                 copy = (uint8_t *)(uintptr_t)(wr->octets + tx->offset);
-                iov_add(b, copy, length, false);
+                tx_batch_reference(b, copy, length, false);
             }
-            frame_add(f, copy, length);
+            tx_frame_add(f, copy, length);
         }
         return ACCESS_OK;
     }
@@ -279,8 +83,8 @@ static enum access_result request_payload(struct conn *conn, struct conn_batch *
         uint32_t n = length < room ? length : room;
         enum access_result result;
 
-        result = payload_add(conn, b, f, s->token, s->address + tx->sge_offset, n,
-                             ACCESS_LOCAL_READ, false);
+        result = tx_batch_payload(conn, b, f, s->token, s->address + tx->sge_offset, n,
+                                  ACCESS_LOCAL_READ, false);
         if (result != ACCESS_OK)
             return result;
         length -= n;
@@ -303,14 +107,14 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
     uint32_t max = iwarp_ddp_payload_max(mulpdu(conn, left > tx->mulpdu), tagged);
     uint32_t n = left < max ? left : max;
     bool last = n == left;
-    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
-    struct batch_point point = batch_mark_point(b);
+    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    struct tx_point point = tx_batch_point(b);
     uint8_t *header = b->arena + b->arena_used;
     size_t header_len;
 
     if (tagged) {
-        header_len = iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n,
-                                           last);
+        header_len =
+            iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n, last);
     } else {
         bool invalidate = (wr->flags & CONN_WR_INVALIDATE) != 0;
 
@@ -320,13 +124,13 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
             header, iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate),
             invalidate ? wr->token : 0, tx->msn, tx->offset, n, last);
     }
-    arena_take(b, header_len);
-    frame_add(&f, header, header_len);
+    tx_batch_take(b, header_len);
+    tx_frame_add(&f, header, header_len);
     if (request_payload(conn, b, &f, n) != ACCESS_OK) {
-        batch_back(b, point);
+        tx_batch_back(b, point);
         return false;
     }
-    frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
+    tx_frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
     tx->offset += n;
     if (last) {
         b->marks[b->mark_count++] =
@@ -343,7 +147,7 @@ static void read_add(struct conn *conn, struct conn_batch *b)
     struct conn_wr *wr = tx->wr;
     unsigned opened = atomic_load(&conn->reads_opened);
     struct conn_read *read = &conn->reads[opened & conn->read_mask];
-    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
     uint8_t *header = b->arena + b->arena_used;
     size_t n;
 
@@ -354,11 +158,11 @@ static void read_add(struct conn *conn, struct conn_batch *b)
     read->request.size = wr->length;
     read->request.source_stag = wr->token;
     read->request.source_to = wr->remote_address;
-    n = iwarp_rdmap_put_read_request(
-        header, iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST), &read->request);
-    arena_take(b, n);
-    frame_add(&f, header, n);
-    frame_close(conn, b, &f, IWARP_READ_ULPDU_LEN);
+    n = iwarp_rdmap_put_read_request(header, iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST),
+                                     &read->request);
+    tx_batch_take(b, n);
+    tx_frame_add(&f, header, n);
+    tx_frame_close(conn, b, &f, IWARP_READ_ULPDU_LEN);
     conn_queue_advance(conn->initiator);
     tx->wr = NULL;
     atomic_store(&conn->reads_opened, opened + 1);
@@ -439,8 +243,8 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
     struct conn_tx *tx = &conn->tx;
     unsigned out = atomic_load(&conn->answers_out) + tx->answers_encoded;
     struct conn_answer *answer;
-    struct frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
-    struct batch_point point = batch_mark_point(b);
+    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
+    struct tx_point point = tx_batch_point(b);
     enum access_result result = ACCESS_OK;
     uint32_t left, max, n;
     uint8_t *header;
@@ -463,20 +267,20 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
             conn->ops->unmap(conn->qp, &hold);
     }
     header = b->arena + b->arena_used;
-    arena_take(b, iwarp_rdmap_put_read_response(header, answer->request.sink_stag,
-                                                answer->request.sink_to + tx->answer_done, n,
-                                                n == left));
-    frame_add(&f, header, IWARP_FPDU_TAGGED_LEN);
+    tx_batch_take(b, iwarp_rdmap_put_read_response(header, answer->request.sink_stag,
+                                                   answer->request.sink_to + tx->answer_done, n,
+                                                   n == left));
+    tx_frame_add(&f, header, IWARP_FPDU_TAGGED_LEN);
     if (result == ACCESS_OK)
-        result = payload_add(conn, b, &f, answer->request.source_stag,
-                             answer->request.source_to + tx->answer_done, n, ACCESS_REMOTE_READ,
-                             true);
+        result = tx_batch_payload(conn, b, &f, answer->request.source_stag,
+                                  answer->request.source_to + tx->answer_done, n,
+                                  ACCESS_REMOTE_READ, true);
     if (result != ACCESS_OK) {
-        batch_back(b, point);
+        tx_batch_back(b, point);
         tx->answer_error = conn_error_from_read(result);
         return false;
     }
-    frame_close(conn, b, &f, IWARP_TAGGED_LEN + n);
+    tx_frame_close(conn, b, &f, IWARP_TAGGED_LEN + n);
     tx->answer_done += n;
     if (tx->answer_done == answer->request.size) {
         tx->answer_done = 0;
@@ -502,8 +306,7 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
             conn->tx.answers_encoded--;
             atomic_fetch_add(&conn->answers_out, 1);
         } else if (mark->complete && conn->meaning != MEANING_LOCAL && mark->frames) {
-            mark->wr->position =
-                conn->meaning == MEANING_PLACED ? mark->frames : base + mark->end;
+            mark->wr->position = conn->meaning == MEANING_PLACED ? mark->frames : base + mark->end;
             atomic_store_explicit(&mark->wr->sent, true, memory_order_release);
             sent = true;
         } else if (mark->complete) {
@@ -519,7 +322,6 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
 
 static void lost(struct conn *conn, int error)
 {
-    log_info("DBG %llu lost tx %d active=%d", (unsigned long long)os_now_us(), error, conn->active);
     os_mutex_lock(&conn->lock);
     if (error == -ETIMEDOUT)
         conn->first_status = STATUS_IO_TIMEOUT;
@@ -564,60 +366,6 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
     }
     atomic_store(&conn->tx_blocked, false);
     return SENT_ALL;
-}
-
-/* The rest of a batch that TCP did not take, on the heap. Answers by reference are copied. */
-static bool batch_keep(struct conn *conn, const struct conn_batch *b)
-{
-    struct conn_batch *kept = malloc(sizeof *kept);
-    size_t answers = 0;
-    uint8_t *copy = NULL;
-
-    if (!kept)
-        return false;
-    memcpy(kept, b, offsetof(struct conn_batch, arena));
-    memcpy(kept->arena, b->arena, b->arena_used);
-    for (int i = kept->iov_first; i < kept->iov_count; i++)
-        if (kept->answer[i])
-            answers += kept->iov[i].len;
-    if (answers) {
-        copy = malloc(answers);
-        if (!copy) {
-            free(kept);
-            return false;
-        }
-        kept->copies[kept->copy_count++] = copy;
-    }
-    for (int i = kept->iov_first; i < kept->iov_count; i++) {
-        uint8_t *base = kept->iov[i].base;
-
-        if (kept->answer[i]) {
-            memcpy(copy, base, kept->iov[i].len);
-            kept->iov[i].base = copy;
-            copy += kept->iov[i].len;
-            kept->answer[i] = false;
-        } else if (base >= b->arena && base < b->arena + BATCH_ARENA) {
-            kept->iov[i].base = kept->arena + (base - b->arena);
-        }
-    }
-    conn->tx.pending = kept;
-    return true;
-}
-
-/* Holds of answers' sources are not kept over a blocked socket. */
-static void batch_release_answers(struct conn *conn, struct conn_batch *b)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = 0; i < b->hold_count; i++) {
-        if (b->hold_answer[i]) {
-            conn->ops->unmap(conn->qp, &b->holds[i]);
-        } else {
-            b->hold_answer[kept] = false;
-            b->holds[kept++] = b->holds[i];
-        }
-    }
-    b->hold_count = kept;
 }
 
 /* What an earlier call left. True: nothing is pending any more. */
@@ -708,8 +456,8 @@ static bool batch_build(struct conn *conn, struct conn_batch *b)
     struct conn_tx *tx = &conn->tx;
     size_t limit = conn->crc ? BATCH_OCTETS_CRC : BATCH_OCTETS;
 
-    batch_init(b);
-    while (!batch_full(b, limit)) {
+    tx_batch_init(b);
+    while (!tx_batch_full(b, limit)) {
         bool progressed;
 
         if (tx->answer_error != IWARP_NO_ERROR || tx->request_failed)
@@ -763,7 +511,7 @@ static bool batch_send(struct conn *conn)
     enum sent sent;
 
     if (!batch_build(conn, &b)) {
-        batch_release(&b, conn);
+        tx_batch_release(&b, conn);
         batch_failures(conn);
         return false;
     }
@@ -772,16 +520,16 @@ static bool batch_send(struct conn *conn)
     atomic_fetch_add_explicit(&conn->counters->out_frames, b.frame_count, memory_order_relaxed);
     marks_pass(conn, &b);
     if (sent == SENT_BLOCKED) {
-        if (batch_keep(conn, &b)) {
+        if (tx_batch_keep(conn, &b)) {
             /* The copies and holds went along; only answers' sources are let go. */
-            batch_release_answers(conn, conn->tx.pending);
+            tx_batch_release_answers(conn, conn->tx.pending);
             return false;
         }
-        batch_release(&b, conn);
+        tx_batch_release(&b, conn);
         conn_end(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
         return false;
     }
-    batch_release(&b, conn);
+    tx_batch_release(&b, conn);
     if (sent == SENT_LOST)
         return false;
     return !batch_failures(conn);
@@ -831,15 +579,6 @@ bool tx_work(struct conn *conn)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* The rest of the FPDU TCP took only a part of, so that the Terminate starts at a boundary. */
-static size_t fpdu_rest(const struct conn_batch *b)
-{
-    for (unsigned i = 0; i < b->frame_count; i++)
-        if (b->ends[i] >= b->sent)
-            return b->ends[i] - b->sent;
-    return 0;
-}
-
 void tx_end(struct conn *conn)
 {
     struct conn_tx *tx = &conn->tx;
@@ -850,7 +589,7 @@ void tx_end(struct conn *conn)
     os_mutex_lock(&conn->lock);
     if (conn->how == HOW_DRAIN && conn->tail_length) {
         struct conn_out *out = atomic_load(&conn->out);
-        size_t rest = b ? fpdu_rest(b) : out ? out->length - out->sent : 0;
+        size_t rest = b ? tx_batch_fpdu_rest(b) : out ? out->length - out->sent : 0;
 
         if (rest) {
             uint8_t *tail = malloc(rest + conn->tail_length);

@@ -66,6 +66,9 @@ NTSTATUS connector_create(NDK_ADAPTER *adapter, NDK_FN_CREATE_COMPLETION complet
  */
 bool connector_incoming(struct listener *listener, int fd, const struct os_addr *peer);
 
+/* The consumer has decided about an incoming connector: it counts no longer as undecided. */
+void connector_decided(struct connector *connector);
+
 /* Slots of connector_slots.c. */
 NTSTATUS connector_reject(NDK_CONNECTOR *connector, CONST PVOID data, ULONG length);
 NTSTATUS connector_get_data(NDK_CONNECTOR *connector, ULONG *inbound, ULONG *outbound, PVOID data,
