@@ -61,6 +61,17 @@ void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS st
     conn_end_kick(conn);
 }
 
+void conn_lost(struct conn *conn, int error)
+{
+    os_mutex_lock(&conn->lock);
+    if (error == -ETIMEDOUT)
+        conn->first_status = STATUS_IO_TIMEOUT;
+    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
+                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+}
+
 /* Ends with the Terminate whose header and body stand in octets[length]. */
 static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size_t length)
 {

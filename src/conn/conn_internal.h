@@ -168,6 +168,7 @@ struct conn {
     atomic_bool fin_wanted, fin_sent, fin_received;
     atomic_bool flush_tx, flush_rx;
     atomic_bool flushed; /* the queues were flushed for good */
+    atomic_int tx_error; /* the socket failed in transmit; the receive owner ends the connection */
     atomic_bool hangup;          /* FIN or error is in: read to the end */
     atomic_bool requests_failed; /* initiator requests are cancelled from now on */
     atomic_bool fpdu_sent;
@@ -290,6 +291,7 @@ bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; t
 void conn_direction_dead(struct conn *conn, unsigned bit);
 void conn_final(struct engine_work *work);
 void closing_step(struct conn *conn);
+void conn_lost(struct conn *conn, int error); /* the socket failed */
 void conn_raise_disconnected(struct conn *conn, uint32_t reason); /* lock held */
 
 /* meaning.c */

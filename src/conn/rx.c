@@ -541,15 +541,12 @@ static void fin_in(struct conn *conn, size_t left)
     conn_end_kick(conn);
 }
 
+/* Everything that had arrived is processed. */
 static void lost(struct conn *conn, int error)
 {
-    os_mutex_lock(&conn->lock);
-    if (error == -ETIMEDOUT)
-        conn->first_status = STATUS_IO_TIMEOUT;
-    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
-                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
-    os_mutex_unlock(&conn->lock);
-    conn_end_kick(conn);
+    int tx_error = atomic_load(&conn->tx_error);
+
+    conn_lost(conn, tx_error ? tx_error : error);
 }
 
 /* What waited for an invalidation goes on. False: it still waits. */
@@ -606,8 +603,11 @@ bool rx_work(struct conn *conn)
         reads_fail(conn);
         return false;
     }
-    if (!waiting_over(conn, &run) || !hold_over(conn))
+    if (!waiting_over(conn, &run) || !hold_over(conn)) {
+        if (atomic_load(&conn->tx_error)) /* nothing will be read any more */
+            lost(conn, 0);
         return false;
+    }
     have = partial_load(conn, staging);
     if (have) {
         used = rx_parse(conn, &run, staging, have);
@@ -623,11 +623,12 @@ bool rx_work(struct conn *conn)
             break;
         }
         n = os_tcp_recv(conn->fd, staging + have, room);
-        if (n == -EAGAIN)
+        if (n == -EAGAIN && !atomic_load(&conn->tx_error))
             break;
         if (n <= 0) {
             run_end(conn, &run);
-            if (n == 0)
+            /* A failure that transmit was told of shows here as an end. */
+            if (n == 0 && !atomic_load(&conn->tx_error))
                 fin_in(conn, have);
             else
                 lost(conn, (int)n);

@@ -320,15 +320,22 @@ static void marks_pass(struct conn *conn, struct conn_batch *b)
         meaning_sent(conn);
 }
 
+/*
+ * The socket failed. What the peer sent before is still to be read: a Terminate of its own, Sends
+ * that it knows as delivered. So the receive owner, which reads to the end, draws the conclusion;
+ * before there is a stream, this one does.
+ */
 static void lost(struct conn *conn, int error)
 {
-    os_mutex_lock(&conn->lock);
-    if (error == -ETIMEDOUT)
-        conn->first_status = STATUS_IO_TIMEOUT;
-    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
-                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
-    os_mutex_unlock(&conn->lock);
-    conn_end_kick(conn);
+    int none = 0;
+
+    if (conn_is_open(conn) && !RED("send-error-drops-received")) {
+        atomic_compare_exchange_strong(&conn->tx_error, &none, error);
+        atomic_store(&conn->hangup, true);
+        conn_kick(&conn->rx.dir, 0);
+        return;
+    }
+    conn_lost(conn, error);
 }
 
 enum sent { SENT_ALL, SENT_BLOCKED, SENT_LOST };
@@ -539,7 +546,7 @@ bool tx_work(struct conn *conn)
 {
     struct conn_tx *tx = &conn->tx;
 
-    if (conn_first_fpdu_waits(conn) || !out_send(conn))
+    if (atomic_load(&conn->tx_error) || conn_first_fpdu_waits(conn) || !out_send(conn))
         return false;
     if (!conn_is_open(conn)) { /* nothing can be queued yet */
         atomic_store(&conn->flush_tx, false);

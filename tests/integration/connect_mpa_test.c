@@ -255,13 +255,26 @@ static void ipv6(void **state)
     fixture_close(&f);
 }
 
+/* A peer that hooks its socket late is given time: nothing leaves for so long behind its Reply. */
+static void first_fpdu_waits(void **state)
+{
+    struct pair p;
+    unsigned long long begin = test_now_ms();
+
+    (void)state;
+    /* The complete connect ends with the answer to the ready-to-receive Read, the first FPDU. */
+    pair_open(&p, "127.0.0.1", "first_fpdu_delay_us=300000", NULL);
+    assert_true(test_now_ms() - begin >= 299);
+    pair_close(&p);
+}
+
 int main(void)
 {
     static const char *const modes[] = {"never", "always", "early", "random:3"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc),   cmocka_unit_test(held_until_spoken_to),
         cmocka_unit_test(mixed), cmocka_unit_test(ended_before_a_word),
-        cmocka_unit_test(ipv6),
+        cmocka_unit_test(ipv6),  cmocka_unit_test(first_fpdu_waits),
     };
     int failed = 0;
 

@@ -277,10 +277,43 @@ static void reader_comes_late(void **state)
     end_close(&c);
 }
 
+/* The socket fails under a Send of ours while Sends of the peer are still unread: they arrive. */
+static void failed_send_loses_nothing(void **state)
+{
+    struct pair p;
+    struct end *c = &p.client, *s = &p.server;
+    struct gate gate;
+
+    (void)state;
+    pair_open(&p, "127.0.0.1", "shards=1", "shards=1");
+    reader_stands_still(&p, &gate);
+    for (uintptr_t i = 1; i <= 8; i++)
+        post_receive(s, (void *)i);
+    for (uintptr_t i = 1; i <= 8; i++) {
+        assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, (void *)i, NULL, 0, 0), STATUS_SUCCESS);
+        assert_int_equal(queue_next(&c->initiator).Status, STATUS_SUCCESS);
+    }
+    assert_int_equal(os_fault_set("send", 1, ECONNRESET, false), 0);
+    assert_int_equal(s->qp->Dispatch->NdkSend(s->qp, s, NULL, 0, 0), STATUS_SUCCESS);
+    os_fault_clear();
+    atomic_store(&gate.open, true);
+    assert_ptr_equal(queue_next(&s->receive).RequestContext, s); /* what it stood still behind */
+    for (uintptr_t i = 1; i <= 8; i++) {
+        NDK_RESULT_EX result = queue_next(&s->receive);
+
+        assert_int_equal(result.Status, STATUS_SUCCESS);
+        assert_ptr_equal(result.RequestContext, (void *)i);
+    }
+    assert_int_equal(queue_next(&s->initiator).Status, STATUS_CANCELLED);
+    expect_event(s, "RST");
+    pair_close(&p);
+}
+
 int main(void)
 {
     static const char *const modes[] = {"never", "always", "early", "random:43"};
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failed_send_loses_nothing),
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(reader_never_reads),
         cmocka_unit_test(reader_comes_late),

@@ -358,7 +358,8 @@ static void fenced_local_operations(void **state)
         assert_int_equal(
             c->qp->Dispatch->NdkInvalidate(c->qp, CTX(2), &r.mr->Header, NDK_OP_FLAG_READ_FENCE),
             STATUS_SUCCESS);
-        assert_int_equal(region_post(&r, 0, REMOTE_BOTH | NDK_OP_FLAG_READ_FENCE, CTX(3)),
+        /* elsewhere, so that it cannot stand in for the one that is invalidated */
+        assert_int_equal(region_post(&r, 1u << 28, REMOTE_BOTH | NDK_OP_FLAG_READ_FENCE, CTX(3)),
                          STATUS_SUCCESS);
         post_receive(s, &bed.server, SIZE, CTX(8));
         expect_completion(&s->receive, "receive", CTX(8), NdkOperationTypeReceive, STATUS_SUCCESS);

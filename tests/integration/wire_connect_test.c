@@ -186,6 +186,50 @@ static const struct bad bads[] = {
      0x2006},
 };
 
+/* W-11: a peer that knows revision 1 only closes on our Request; one more attempt follows, from the
+ * same local endpoint. Not two. */
+static void W_11_retry_with_revision_1(void **state)
+{
+    SOCKADDR_INET first, second;
+    ULONG length = sizeof first;
+
+    (void)state;
+    open_bench(NULL);
+    for (int again = 0; again < 2; again++) {
+        start(5, 6, "hello", 5);
+        take_request();
+        assert_int_equal(
+            CONNECTOR->Dispatch->NdkGetLocalAddress(CONNECTOR, (PSOCKADDR)&first, &length),
+            STATUS_SUCCESS);
+        peer_hang_up(&t.link.peer, again);
+        peer_accept(&t.link.peer);
+        peer_expect_frame(&t.link.peer, "W-11", "MPA ID Req Frame\x40\x01\x00\x05hello", 25);
+        if (again) {
+            peer_hang_up(&t.link.peer, false);
+            expect_connected("W-11", STATUS_CONNECTION_REFUSED);
+            assert_false(peer_connect_arrives(&t.link.peer, 100));
+            break;
+        }
+        peer_send(&t.link.peer, "MPA ID Rep Frame\x40\x01\x00\x00", 20);
+        expect_connected("W-11", STATUS_SUCCESS);
+        length = sizeof second;
+        assert_int_equal(
+            CONNECTOR->Dispatch->NdkGetLocalAddress(CONNECTOR, (PSOCKADDR)&second, &length),
+            STATUS_SUCCESS);
+        assert_memory_equal(&first.Ipv4, &second.Ipv4, sizeof first.Ipv4);
+        complete();
+        assert_int_equal(complete_status, STATUS_SUCCESS);
+        t.link.send_msn = t.link.read_msn = 1;
+        link_works(&t.bench, &t.link, "W-11", 0);
+        end_close(&t.link.end);
+        link_init(&t.link);
+        wire_close(&t);
+        open_bench(NULL);
+    }
+    drop();
+    wire_close(&t);
+}
+
 /* W-12, too: no second connection comes, whatever the end of the first. */
 static void replies_that_end_the_attempt(void **state)
 {
@@ -559,6 +603,7 @@ int main(void)
         cmocka_unit_test(W_1_request),
         cmocka_unit_test(W_2_private_data),
         cmocka_unit_test(W_3_W_13_revision_1),
+        cmocka_unit_test(W_11_retry_with_revision_1),
         cmocka_unit_test(replies_that_end_the_attempt),
         cmocka_unit_test(a_qp_survives_its_attempts),
         cmocka_unit_test(W_8_refused_with_data),

@@ -111,6 +111,15 @@ void peer_reset(struct peer *p)
     peer_close(p);
 }
 
+void peer_hang_up(struct peer *p, bool reset)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    if (reset)
+        setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(p->fd);
+    p->fd = -1;
+}
 void peer_half_close(struct peer *p)
 {
     shutdown(p->fd, SHUT_WR);
