@@ -79,6 +79,26 @@ static void send_many(struct shared *shared, struct end *from, unsigned window)
     wait_until(atomic_load(&shared->received) == MANY, "all messages");
 }
 
+/* The race lost on purpose: the completion is there when the CQ is armed. A Read behind the Send
+ * tells when, without a poll. */
+static void arm_behind_put(void **state)
+{
+    struct pair pair;
+    struct end *c = &pair.client, *s = &pair.server;
+
+    (void)state;
+    pair_open(&pair, "127.0.0.1", NULL, NULL);
+    post_receives(s, 1);
+    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, NULL, NULL, 0, 0), STATUS_SUCCESS);
+    assert_int_equal(c->qp->Dispatch->NdkRead(c->qp, c, NULL, 0, 0, 0, 0), STATUS_SUCCESS);
+    assert_int_equal(queue_next(&c->initiator).Status, STATUS_SUCCESS);
+    assert_ptr_equal(queue_next(&c->initiator).RequestContext, c);
+    assert_int_equal(atomic_load(&s->receive.notified), 0);
+    s->receive.cq->Dispatch->NdkArmCq(s->receive.cq, NDK_CQ_NOTIFY_ANY);
+    wait_until(atomic_load(&s->receive.notified) == 1, "the notification of what was there");
+    pair_close(&pair);
+}
+
 static void arm_against_put(void **state)
 {
     static const unsigned windows[] = {1, 2, 16};
@@ -252,6 +272,7 @@ static void posting_and_polling_in_a_callback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arm_behind_put),
         cmocka_unit_test(arm_against_put),
         cmocka_unit_test(callbacks_that_post_to_each_other),
         cmocka_unit_test(posting_and_polling_in_a_callback),
