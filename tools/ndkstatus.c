@@ -209,14 +209,15 @@ static void markdown(void)
     const struct softndk_work_status *w;
     char text[96];
 
-    puts("# Statuses of the NDK interface\n\n"
-         "Written by `ndkstatus --markdown`; do not edit, the source is `src/base/status_table.def`."
-         "\n\nHow a status comes: *inline* as the return value only; *both* is documented to come "
-         "as the return\nvalue or through the completion callback; *async-possible* is listed for "
-         "a call that may pend, so it\nmay come either way. A `*` marks a code that NDKPI leaves "
-         "to the provider and softndk chose.\n`STATUS_PENDING` is a success code; "
-         "`STATUS_BUFFER_OVERFLOW`, `STATUS_NO_MORE_ENTRIES` and\n`STATUS_DEVICE_BUSY` are "
-         "warnings, for which neither `NT_SUCCESS` nor `NT_ERROR` holds.\n");
+    puts(
+        "# Statuses of the NDK interface\n\n"
+        "Written by `ndkstatus --markdown`; do not edit, the source is `src/base/status_table.def`."
+        "\n\nHow a status comes: *inline* as the return value only; *both* is documented to come "
+        "as the return\nvalue or through the completion callback; *async-possible* is listed for "
+        "a call that may pend, so it\nmay come either way. A `*` marks a code that NDKPI leaves "
+        "to the provider and softndk chose.\n`STATUS_PENDING` is a success code; "
+        "`STATUS_BUFFER_OVERFLOW`, `STATUS_NO_MORE_ENTRIES` and\n`STATUS_DEVICE_BUSY` are "
+        "warnings, for which neither `NT_SUCCESS` nor `NT_ERROR` holds.\n");
     markdown_statuses();
     puts("\n## Work completions\n\nThe `Status` of an `NDK_RESULT`.\n\n"
          "| Status | Requests | When |\n|---|---|---|");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * One-line diagnostics for every floor. A line has the form
- *   softndk: error: qp #7: CreateQp: ReceiveQueueDepth too large (have 5000, need <= 4096), rule NDKPI 8.4
- * Levels: SOFTNDK_LOG=error|info|debug (default error), SOFTNDK_LOG_FILE=path (default stderr).
- * Any thread; a line is written with one write call, so lines of two threads never mix.
+ *   softndk: error: qp #7: CreateQp: ReceiveQueueDepth too large (have 5000, need <= 4096), rule
+ * NDKPI 8.4 Levels: SOFTNDK_LOG=error|info|debug (default error), SOFTNDK_LOG_FILE=path (default
+ * stderr). Any thread; a line is written with one write call, so lines of two threads never mix.
  */
 #ifndef SOFTNDK_BASE_LOG_H
 #define SOFTNDK_BASE_LOG_H
@@ -29,7 +29,7 @@ static inline bool log_on(enum log_level level)
 }
 
 #define log_error(...) (log_on(LOG_ERROR) ? log_write(LOG_ERROR, __VA_ARGS__) : (void)0)
-#define log_info(...) (log_on(LOG_INFO) ? log_write(LOG_INFO, __VA_ARGS__) : (void)0)
+#define log_info(...)  (log_on(LOG_INFO) ? log_write(LOG_INFO, __VA_ARGS__) : (void)0)
 #define log_debug(...) (log_on(LOG_DEBUG) ? log_write(LOG_DEBUG, __VA_ARGS__) : (void)0)
 
 #endif

@@ -9,8 +9,10 @@
 
 #include "base/red.h"
 
-#define ROW(field, unit, low, high, standard, help)                                               \
-    {#field, unit, help, low, high, standard, offsetof(struct options, field)}
+#define ROW(field, unit, low, high, standard, help)                                                \
+    {                                                                                              \
+#field, unit, help, low, high, standard, offsetof(struct options, field)                   \
+    }
 
 static const struct option_info table[] = {
     ROW(connect_ms, "ms", 0, 3600000, 10000, "active side: SYN to MPA Reply"),

@@ -24,7 +24,7 @@
 #include "conn/conn_internal.h"
 
 /* How often a lingering close looks at the unacknowledged octets, at first and at most. */
-#define LINGER_LOOK_MS 1u
+#define LINGER_LOOK_MS     1u
 #define LINGER_LOOK_MAX_MS 10u
 #define DRAIN_HELPINGS     8 /* receives of one turn */
 
@@ -80,9 +80,8 @@ static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size
 
     if (conn->crc)
         crc = iwarp_crc32c(crc, octets, length);
-    length += iwarp_fpdu_put_trailer_state(octets + length,
-                                           (uint32_t)length - IWARP_FPDU_LENGTH_LEN, conn->crc,
-                                           crc);
+    length += iwarp_fpdu_put_trailer_state(
+        octets + length, (uint32_t)length - IWARP_FPDU_LENGTH_LEN, conn->crc, crc);
     tail = malloc(length);
     if (tail)
         memcpy(tail, octets, length);

@@ -139,8 +139,7 @@ static void timer_fired(struct engine_timer *timer)
             break;
         case TIMER_DISCONNECT:
             conn->timer_kind = TIMER_NONE;
-            conn_end_locked(conn, HOW_RST, R(TIMEOUT, DISCONNECT_TIMER),
-                            STATUS_IO_TIMEOUT);
+            conn_end_locked(conn, HOW_RST, R(TIMEOUT, DISCONNECT_TIMER), STATUS_IO_TIMEOUT);
             break;
         default:
             startup_deadline(conn);
@@ -277,8 +276,7 @@ void conn_move_now(struct conn *conn)
     if (atomic_load(&conn->state) == CONN_MOVING)
         startup_moved(conn);
     if (err)
-        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
-                        STATUS_INSUFFICIENT_RESOURCES);
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
     os_mutex_unlock(&conn->lock);
     if (conn_end_kick(conn))
         return;

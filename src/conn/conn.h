@@ -35,7 +35,8 @@ struct conn;
 
 /* What the connection asks of the provider. `up` is the connector, `qp` the queue pair. */
 struct conn_ops {
-    /* Memory behind a token: checks it and, on ACCESS_OK, holds the region and gives its host pieces
+    /* Memory behind a token: checks it and, on ACCESS_OK, holds the region and gives its host
+     * pieces
      * (*count in: room, out: pieces; ACCESS_BOUNDS when they do not fit; room 0: a check alone).
      * Any owner; no lock. */
     enum access_result (*map)(void *qp, uint32_t token, uint64_t address, uint32_t length,
@@ -49,12 +50,14 @@ struct conn_ops {
     /* Invalidates a token for a peer's Send (remote true) or a completed Read of ours. ACCESS_OK:
      * done. pending is set when accesses are in progress: conn_invalidated() follows. */
     enum access_result (*invalidate)(void *qp, uint32_t token, bool remote, bool *pending);
-    /* Completions, in order. Receives or initiator requests. Holds the queue lock for the latter. */
+    /* Completions, in order. Receives or initiator requests. Holds the queue lock for the latter.
+     */
     conn_queue_sink *complete_receives, *complete_requests;
 
     /* Events, raised under conn->lock: they may only leave word (defer), not call back down. */
-    void (*connected)(void *up, NTSTATUS status); /* active: the Reply is in, or the attempt failed */
-    void (*requested)(void *up);                  /* passive: a whole Request is in */
+    void (*connected)(void *up,
+                      NTSTATUS status); /* active: the Reply is in, or the attempt failed */
+    void (*requested)(void *up);        /* passive: a whole Request is in */
     void (*established)(void *up, NTSTATUS status); /* complete connect, accept */
     void (*completed)(void *up); /* up without a message: conn_complete() tells *done */
     void (*disconnected)(void *up, uint32_t reason); /* peer's end or abort, once */
@@ -80,8 +83,8 @@ struct conn_binding {
 
 /*
  * A new connection, no socket yet, one reference for the caller. The connection calls ops->closed
- * exactly once, after conn_close(), or at once from conn_close() if nothing was started. options and
- * counters outlive it. NULL: no memory.
+ * exactly once, after conn_close(), or at once from conn_close() if nothing was started. options
+ * and counters outlive it. NULL: no memory.
  */
 struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options *options,
                       struct conn_counters *counters);

@@ -29,7 +29,6 @@ struct conn_dir {
     void (*end)(struct conn *conn);
 };
 
-
 void conn_dir_init(struct conn_dir *dir, struct conn *conn, bool (*work)(struct conn *),
                    void (*end)(struct conn *));
 /* False: the direction is DEAD. The caller holds a reference. */
@@ -118,7 +117,7 @@ struct conn_rx {
     uint8_t waiting_opcode;
     uint32_t waiting_length, waiting_token;
     struct conn_wr *waiting_read;
-    bool holding; /* a Send met no receive: its FPDU is at the front of `partial` */
+    bool holding;    /* a Send met no receive: its FPDU is at the front of `partial` */
     bool hold_spent; /* it waited holdback_ms in vain */
     uint64_t hold_until_us;
 };
@@ -136,11 +135,11 @@ struct conn_tx {
     uint32_t answer_done;
     bool answer_turn;
     struct conn_batch *pending; /* encoded, not taken by TCP yet */
-    bool local_waiting;   /* a local operation pended: nothing behind it starts */
-    bool end_after_batch; /* a local operation failed */
-    bool request_failed;  /* the current request names memory it may not read */
-    uint64_t frames;       /* FPDUs ever encoded */
-    atomic_ullong stream;  /* octets TCP ever took, startup frames included */
+    bool local_waiting;         /* a local operation pended: nothing behind it starts */
+    bool end_after_batch;       /* a local operation failed */
+    bool request_failed;        /* the current request names memory it may not read */
+    uint64_t frames;            /* FPDUs ever encoded */
+    atomic_ullong stream;       /* octets TCP ever took, startup frames included */
     uint32_t answers_encoded;
     iwarp_error answer_error;
 };
@@ -160,21 +159,21 @@ struct conn {
     struct conn_tx tx;
 
     /* crossed by both owners */
-    bool crc; /* fixed before the first FPDU */
-    atomic_bool tx_hold;      /* passive: nothing before the peer's first FPDU */
-    atomic_bool tx_blocked;   /* waits for OS_WRITABLE */
-    atomic_bool writable;     /* an edge was seen (connect) */
+    bool crc;               /* fixed before the first FPDU */
+    atomic_bool tx_hold;    /* passive: nothing before the peer's first FPDU */
+    atomic_bool tx_blocked; /* waits for OS_WRITABLE */
+    atomic_bool writable;   /* an edge was seen (connect) */
     bool bound; /* lock: work could be posted at some time, so the queues are ours to flush */
     atomic_bool fin_wanted, fin_sent, fin_received;
     atomic_bool flush_tx, flush_rx;
     atomic_bool flushed; /* the queues were flushed for good */
     atomic_int tx_error; /* the socket failed in transmit; the receive owner ends the connection */
-    atomic_bool hangup;          /* FIN or error is in: read to the end */
+    atomic_bool hangup;  /* FIN or error is in: read to the end */
     atomic_bool requests_failed; /* initiator requests are cancelled from now on */
     atomic_bool fpdu_sent;
-    atomic_bool local_over;      /* the local operation that pended is over */
-    atomic_bool invalidated;     /* what the receive owner waits for is over */
-    atomic_bool held;            /* the receive owner waits for a receive to be posted */
+    atomic_bool local_over;  /* the local operation that pended is over */
+    atomic_bool invalidated; /* what the receive owner waits for is over */
+    atomic_bool held;        /* the receive owner waits for a receive to be posted */
     atomic_bool resume_queued;
     struct engine_work resume; /* the home shard receives on after an invalidation */
     _Atomic(struct conn_out *) out;
@@ -204,7 +203,7 @@ struct conn {
     enum conn_timer_kind timer_kind;
     struct engine_timer timer;
     uint64_t timer_due_us;
-    struct engine_timer hold_timer; /* holdback_ms */
+    struct engine_timer hold_timer;  /* holdback_ms */
     struct engine_timer first_timer; /* first_fpdu_delay_us */
     uint64_t first_fpdu_us;          /* active: not before; set with the Reply */
     uint64_t linger_progress_us;
@@ -221,9 +220,9 @@ struct conn {
     enum conn_meaning meaning;
     struct conn *twin, *twin_next;
     bool twin_listed;
-    atomic_bool twin_waits;        /* the twin completes by what we place */
-    uint64_t frames_in;            /* FPDUs processed; the receive owner */
-    atomic_ullong placed;          /* FPDUs of ours that the twin has processed */
+    atomic_bool twin_waits; /* the twin completes by what we place */
+    uint64_t frames_in;     /* FPDUs processed; the receive owner */
+    atomic_ullong placed;   /* FPDUs of ours that the twin has processed */
     atomic_bool placed_queued;
     struct engine_work placed_work;
     struct engine_timer acked_timer;
@@ -277,8 +276,8 @@ enum access_result place_remote(struct conn *conn, uint32_t token, uint64_t addr
                                 const uint8_t *data, uint32_t length);
 
 /* close.c */
-/* Ends the connection: the first call wins. how, reason and status as in struct conn; status is what
- * pending connect, accept, complete connect and disconnect requests end with. No lock held. */
+/* Ends the connection: the first call wins. how, reason and status as in struct conn; status is
+ * what pending connect, accept, complete connect and disconnect requests end with. No lock held. */
 void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status);
 /* The same with a Terminate to be sent: error, and the octets behind the error code are prepared by
  * the caller in conn->tail only through this function (ulpdu may be NULL). */
@@ -291,7 +290,7 @@ bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; t
 void conn_direction_dead(struct conn *conn, unsigned bit);
 void conn_final(struct engine_work *work);
 void closing_step(struct conn *conn);
-void conn_lost(struct conn *conn, int error); /* the socket failed */
+void conn_lost(struct conn *conn, int error);                     /* the socket failed */
 void conn_raise_disconnected(struct conn *conn, uint32_t reason); /* lock held */
 
 /* meaning.c */

@@ -48,8 +48,8 @@ static void dir_run(struct conn_dir *dir, int budget)
 /* The home shard takes over a direction that is still BUSY. */
 static void dir_later(struct engine_work *work)
 {
-    struct conn_dir *dir = (struct conn_dir *)(void *)((char *)work -
-                                                       offsetof(struct conn_dir, later));
+    struct conn_dir *dir =
+        (struct conn_dir *)(void *)((char *)work - offsetof(struct conn_dir, later));
     struct conn *conn = dir->conn;
 
     dir_run(dir, DIR_BUDGET);

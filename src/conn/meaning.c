@@ -9,9 +9,9 @@
  *   acked    the peer's TCP has acknowledged its last octet, as sampled
  *
  * placed: the receiving end stores the number of FPDUs it has processed at its twin and queues the
- * twin's work once; it takes neither the twin's lock nor its queues. The twin passes its queue on its
- * own home shard. A report that came before the transmit owner had marked the request as sent is
- * made good by the owner itself, which passes the queue after it marked.
+ * twin's work once; it takes neither the twin's lock nor its queues. The twin passes its queue on
+ * its own home shard. A report that came before the transmit owner had marked the request as sent
+ * is made good by the owner itself, which passes the queue after it marked.
  *
  * Lock: pair_lock (leaf below conn->lock) guards the table and all twin pointers.
  */

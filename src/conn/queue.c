@@ -141,8 +141,7 @@ void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS st
 static void head_pop(struct conn_queue *queue)
 {
     queue->head.slot++;
-    atomic_store(&queue->retired,
-                 atomic_load_explicit(&queue->retired, memory_order_relaxed) + 1);
+    atomic_store(&queue->retired, atomic_load_explicit(&queue->retired, memory_order_relaxed) + 1);
 }
 
 /* The retirer: the head request; moving into its chunk gives the old chunk back. */
@@ -249,8 +248,8 @@ void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t 
         conn_queue_advance(queue);
     }
     os_mutex_lock(&queue->lock);
-    count = atomic_load_explicit(&queue->taken, memory_order_relaxed) -
-            atomic_load(&queue->retired);
+    count =
+        atomic_load_explicit(&queue->taken, memory_order_relaxed) - atomic_load(&queue->retired);
     if (count) /* else there may be no chunk yet, and a poster that makes the first one */
         at = queue->head;
     while (count--) {

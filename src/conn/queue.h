@@ -54,7 +54,7 @@ struct conn_sge { /* the layout of NDK_SGE */
 
 struct conn_wr {
     void *context;
-    void *object;           /* local operations: what they work on */
+    void *object; /* local operations: what they work on */
     uint64_t remote_address;
     uint32_t token;         /* remote token, or the STag to invalidate */
     uint32_t length;        /* octets of the message */
@@ -64,8 +64,8 @@ struct conn_wr {
     uint8_t op;             /* enum conn_op */
     uint8_t flags;          /* CONN_WR_* */
     uint16_t sge_count;
-    atomic_bool sent;       /* TCP took it; it completes when `position` is reached (meaning.c) */
-    atomic_bool finished;   /* set last by whoever finished it; the rest is readable then */
+    atomic_bool sent;     /* TCP took it; it completes when `position` is reached (meaning.c) */
+    atomic_bool finished; /* set last by whoever finished it; the rest is readable then */
     union {
         struct conn_sge sge[1]; /* sge_count of them */
         uint8_t octets[16];     /* CONN_WR_INLINE: length of them */
@@ -87,7 +87,7 @@ struct conn_completion {
     NTSTATUS status;
     uint32_t octets; /* receives */
     uint32_t provider_code;
-    uint32_t token;  /* the token that was invalidated by this receive */
+    uint32_t token; /* the token that was invalidated by this receive */
     uint8_t op;
     bool invalidated, solicited;
 };
@@ -127,8 +127,8 @@ typedef void conn_queue_sink(void *owner, const struct conn_completion *list, un
 /* Marks a taken request finished; no lock. Retire afterwards, once for a batch. */
 void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS status,
                        uint32_t provider_code);
-/* Finishes, in order, the Sends and Writes that are sent and whose position is reached, then retires.
- * True: others are sent and wait. Any thread. */
+/* Finishes, in order, the Sends and Writes that are sent and whose position is reached, then
+ * retires. True: others are sent and wait. Any thread. */
 bool conn_queue_pass(struct conn_queue *queue, uint64_t position, conn_queue_sink *sink,
                      void *owner);
 /* Hands finished requests to sink from the head on, in order, under the lock. */

@@ -18,7 +18,7 @@
 #include "conn/conn_internal.h"
 
 #define RX_COMPLETIONS 64u
-#define RX_HELPINGS 4 /* receives of one turn */
+#define RX_HELPINGS    4 /* receives of one turn */
 /* Octets of incomplete FPDUs held outside staging areas by the whole process. */
 #define RX_PARTIAL_CAP (64u << 20)
 
@@ -204,9 +204,8 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
 static void request_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
 {
     unsigned in = atomic_load(&conn->answers_in);
-    iwarp_error error = iwarp_track_request_check(&conn->rx.track, segment,
-                                                  in - atomic_load(&conn->answers_out),
-                                                  conn->answer_limit);
+    iwarp_error error = iwarp_track_request_check(
+        &conn->rx.track, segment, in - atomic_load(&conn->answers_out), conn->answer_limit);
     struct conn_answer *answer;
 
     if (error != IWARP_NO_ERROR) {
@@ -311,8 +310,7 @@ static void reads_fail(struct conn *conn)
     atomic_store(&conn->requests_failed, true);
     while ((read = oldest_read(conn)) != NULL) {
         if (read->wr)
-            conn_queue_finish(conn->initiator, read->wr, status,
-                              R(PEER_FIN, FIN_WITH_READS));
+            conn_queue_finish(conn->initiator, read->wr, status, R(PEER_FIN, FIN_WITH_READS));
         status = STATUS_CANCELLED;
         conn->rx.read_active = false;
         atomic_fetch_add(&conn->reads_done, 1);
@@ -434,8 +432,7 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
         struct iwarp_fpdu fpdu;
         struct iwarp_segment segment;
         unsigned flags = 0;
-        enum iwarp_verdict verdict =
-            iwarp_fpdu_parse(octets + at, length - at, conn->crc, &fpdu);
+        enum iwarp_verdict verdict = iwarp_fpdu_parse(octets + at, length - at, conn->crc, &fpdu);
 
         if (verdict == IWARP_MORE)
             break;
@@ -496,9 +493,8 @@ static void partial_keep(struct conn *conn, const uint8_t *octets, size_t length
 
     if (length == 0)
         return;
-    rx->partial = atomic_fetch_add(&partial_total, length) + length <= RX_PARTIAL_CAP
-                      ? malloc(length)
-                      : NULL;
+    rx->partial =
+        atomic_fetch_add(&partial_total, length) + length <= RX_PARTIAL_CAP ? malloc(length) : NULL;
     rx->partial_room = (uint32_t)length;
     if (!rx->partial) {
         partial_drop(conn);

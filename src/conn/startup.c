@@ -263,8 +263,7 @@ static bool send_request(struct conn *conn)
     length = iwarp_mpa_put(octets, &conn->request);
     conn->request.private_data = NULL;
     if (length == 0 || !conn_set_out(conn, octets, (uint32_t)length, OUT_PLAIN)) {
-        connect_failed(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
-                       STATUS_INSUFFICIENT_RESOURCES);
+        connect_failed(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
         return false;
     }
     os_mutex_lock(&conn->lock);
@@ -307,8 +306,7 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
     if (!keep(&conn->private_data, &conn->private_length, reply->private_data,
               reply->private_len) ||
         (verdict == IWARP_OK && !startup_rings(conn, agreed.ord, agreed.ird))) {
-        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
-                        STATUS_INSUFFICIENT_RESOURCES);
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
         os_mutex_unlock(&conn->lock);
         conn_end_kick(conn);
         return;
@@ -336,8 +334,7 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
 
 /* ---- passive -------------------------------------------------------------------------------- */
 
-bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
-                   struct engine_shard *home)
+bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct engine_shard *home)
 {
     int err;
 
@@ -390,8 +387,7 @@ static void request_in(struct conn *conn, const struct iwarp_mpa_frame *request)
     conn->request.private_data = NULL;
     if (!keep(&conn->private_data, &conn->private_length, request->private_data,
               request->private_len)) {
-        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
-                        STATUS_INSUFFICIENT_RESOURCES);
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
     } else if (request->markers) {
         struct iwarp_mpa_frame reply;
         uint8_t octets[IWARP_MPA_FRAME_MAX];
@@ -403,14 +399,13 @@ static void request_in(struct conn *conn, const struct iwarp_mpa_frame *request)
             memcpy(conn->tail, octets, conn->tail_length);
         else
             conn->tail_length = 0;
-        conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS),
-                        STATUS_CONNECTION_ABORTED);
+        conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS), STATUS_CONNECTION_ABORTED);
     } else if (atomic_load(&conn->state) == CONN_WAIT_REQUEST) {
         conn_timer_stop(conn);
         atomic_store(&conn->state, CONN_UNDECIDED);
         /* What the peer asked for, in our view, until the accept negotiates it. */
-        conn->agreed.ird = (uint16_t)clamp(request->enhanced ? request->ord : 0,
-                                           conn->options->max_inbound_reads);
+        conn->agreed.ird =
+            (uint16_t)clamp(request->enhanced ? request->ord : 0, conn->options->max_inbound_reads);
         conn->agreed.ord = (uint16_t)clamp(request->enhanced ? request->ird : 0,
                                            conn->options->max_outbound_reads);
         conn->ops->requested(conn->up);
@@ -560,7 +555,8 @@ static bool read_frame(struct conn *conn, NTSTATUS lost)
         if (n <= 0) {
             if (may_retry(conn))
                 return false;
-            conn_end(conn, HOW_RST, n ? conn_reason_socket((int)n) : R(PEER_FIN, FIN_IN_STARTUP), lost);
+            conn_end(conn, HOW_RST, n ? conn_reason_socket((int)n) : R(PEER_FIN, FIN_IN_STARTUP),
+                     lost);
             return false;
         }
         verdict = iwarp_mpa_parse(conn->parser, octets, (size_t)n, &consumed, &frame);
@@ -666,8 +662,7 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
     conn->bound = true;
     if (length && !conn_set_out(conn, octets, length, then)) {
         atomic_store(&conn->reads_opened, 0);
-        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY),
-                        STATUS_INSUFFICIENT_RESOURCES);
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
         os_mutex_unlock(&conn->lock);
         conn_end_kick(conn);
         return STATUS_INSUFFICIENT_RESOURCES;
@@ -697,8 +692,7 @@ void startup_deadline(struct conn *conn)
         break;
     case TIMER_REQUEST:
         conn->timer_kind = TIMER_NONE;
-        conn_end_locked(conn, HOW_RST, R(TIMEOUT, REQUEST_TIMER),
-                        STATUS_CONNECTION_ABORTED);
+        conn_end_locked(conn, HOW_RST, R(TIMEOUT, REQUEST_TIMER), STATUS_CONNECTION_ABORTED);
         break;
     case TIMER_ESTABLISH:
         conn->timer_kind = TIMER_NONE;

@@ -17,7 +17,8 @@
 #include "provider/listener.h"
 #include "provider/sockaddr.h"
 
-/* ---- events of the connection (under conn->lock, except closed) ------------------------------- */
+/* ---- events of the connection (under conn->lock, except closed) -------------------------------
+ */
 
 static void count(atomic_ullong *counter)
 {

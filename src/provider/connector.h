@@ -4,8 +4,8 @@
  * its events into request completions and event callbacks, in their order (the connector's strand).
  *
  * At most one of connect, complete connect and accept pends at a time, and at most one disconnect:
- * whoever takes the request out of `pending` or `disconnecting` completes it. The connection holds a
- * reference on the connector until its socket is gone, so a close pends as long.
+ * whoever takes the request out of `pending` or `disconnecting` completes it. The connection holds
+ * a reference on the connector until its socket is gone, so a close pends as long.
  *
  * Lock: connector->lock (leaf) guards what the calls of the consumer have fixed (bound, addresses'
  * family, event function); events come under conn->lock and take no lock of this room.
@@ -41,11 +41,11 @@ struct connector {
     /* passive side */
     struct listener *listener; /* an antecedent */
     struct engine_item request_item;
-    atomic_bool delivered; /* the connect event is due or was raised */
+    atomic_bool delivered;                             /* the connect event is due or was raised */
     struct connector *startup_next, *startup_previous; /* listener's list; its lock */
     bool in_startup;
-    bool undecided; /* counts at the listener; consumer's calls only, after delivery */
-    bool active;    /* counts as an active connection; conn->lock */
+    bool undecided;    /* counts at the listener; consumer's calls only, after delivery */
+    bool active;       /* counts as an active connection; conn->lock */
     bool connect_told; /* Connect has its answer; conn->lock */
 };
 

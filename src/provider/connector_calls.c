@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * The calls of a connector: Connect, CompleteConnect, Accept, Reject, Disconnect, and its dispatch
- * table. A request is put into `pending` before the connection is asked to start, since its event may
- * come at once; a start that fails takes it back. Whoever gets the pointer by exchange completes it.
- * The consumer may close the connector in a completion while the call is still running, so a call
- * that touches it afterwards holds a reference (call_begin, call_end).
+ * table. A request is put into `pending` before the connection is asked to start, since its event
+ * may come at once; a start that fails takes it back. Whoever gets the pointer by exchange
+ * completes it. The consumer may close the connector in a completion while the call is still
+ * running, so a call that touches it afterwards holds a reference (call_begin, call_end).
  */
 #include <ntstatus.h>
 #include <stdlib.h>
@@ -127,8 +127,7 @@ static NTSTATUS connect_addresses(struct connector *k, CONST SOCKADDR *source, U
     if (!adapter_owns_address(k->object.adapter, &c->local))
         return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
                            "local address %s is not one of interface %s, rule NDKPI 13.1",
-                           os_addr_text(&c->local, false, text),
-                           k->object.adapter->interface.name);
+                           os_addr_text(&c->local, false, text), k->object.adapter->interface.name);
     return STATUS_SUCCESS;
 }
 
@@ -202,10 +201,10 @@ static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_ca
 }
 
 static NTSTATUS connector_connect(NDK_CONNECTOR *ndk, NDK_QP *qp, CONST PSOCKADDR source,
-                                  ULONG source_length, CONST PSOCKADDR target,
-                                  ULONG target_length, ULONG inbound, ULONG outbound,
-                                  CONST PVOID data, ULONG data_length,
-                                  NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+                                  ULONG source_length, CONST PSOCKADDR target, ULONG target_length,
+                                  ULONG inbound, ULONG outbound, CONST PVOID data,
+                                  ULONG data_length, NDK_FN_REQUEST_COMPLETION completion,
+                                  PVOID context)
 {
     struct connector *k = connector_from(ndk);
     struct connect_call c = {.binding = {.inbound_reads = inbound,
@@ -305,8 +304,7 @@ static NTSTATUS connector_complete(NDK_CONNECTOR *ndk, NDK_FN_DISCONNECT_EVENT_C
                                         completion, context));
 }
 
-static NTSTATUS connector_complete_ex(NDK_CONNECTOR *ndk,
-                                      NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event,
+static NTSTATUS connector_complete_ex(NDK_CONNECTOR *ndk, NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event,
                                       PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
                                       PVOID context)
 {
@@ -416,9 +414,8 @@ static NTSTATUS connector_accept(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, 
 
 static NTSTATUS connector_accept_ex(NDK_CONNECTOR *ndk, NDK_QP *qp, ULONG inbound, ULONG outbound,
                                     CONST PVOID data, ULONG data_length,
-                                    NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event,
-                                    PVOID event_context, NDK_FN_REQUEST_COMPLETION completion,
-                                    PVOID context)
+                                    NDK_FN_DISCONNECT_EVENT_CALLBACK_EX event, PVOID event_context,
+                                    NDK_FN_REQUEST_COMPLETION completion, PVOID context)
 {
     const struct accept_call c = {.call = CALL_ACCEPT_EX,
                                   .qp = qp,
@@ -441,8 +438,8 @@ NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
     NTSTATUS status = object_injected(&k->object, CALL_REJECT);
 
     if (status == STATUS_SUCCESS)
-        status = check_private(k, CALL_REJECT, data, length,
-                               k->object.adapter->options.max_callee_data);
+        status =
+            check_private(k, CALL_REJECT, data, length, k->object.adapter->options.max_callee_data);
     if (status != STATUS_SUCCESS)
         return status;
     status = conn_reject(k->conn, data, length);

@@ -13,8 +13,8 @@
  * So an entry that arrives between "polled empty" and "arm" is found by one of the two, one arm
  * causes at most one notification, and notifications of one CQ never overlap.
  *
- * Overrun: more entries than the depth kill the CQ, and every QP that uses it; one notification with
- * STATUS_BUFFER_OVERFLOW tells of it.
+ * Overrun: more entries than the depth kill the CQ, and every QP that uses it; one notification
+ * with STATUS_BUFFER_OVERFLOW tells of it.
  */
 #ifndef SOFTNDK_PROVIDER_CQ_H
 #define SOFTNDK_PROVIDER_CQ_H
@@ -65,8 +65,8 @@ extern const NDK_CQ_DISPATCH cq_dispatch;
 NTSTATUS cq_create(NDK_ADAPTER *adapter, ULONG depth, NDK_FN_CQ_NOTIFICATION_CALLBACK notification,
                    PVOID notification_context, GROUP_AFFINITY *affinity,
                    NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_CQ **out);
-/* Puts entries in order. Any thread; takes the CQ's lock. False: the CQ is dead (now or before), the
- * entries are lost and the QP is to be ended. */
+/* Puts entries in order. Any thread; takes the CQ's lock. False: the CQ is dead (now or before),
+ * the entries are lost and the QP is to be ended. */
 bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count);
 
 #endif

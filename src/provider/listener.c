@@ -9,7 +9,7 @@
 #include "provider/sockaddr.h"
 
 #define LISTEN_BACKLOG 1024
-#define ACCEPT_BATCH 64
+#define ACCEPT_BATCH   64
 
 /* ---- startups ------------------------------------------------------------------------------- */
 
@@ -148,9 +148,8 @@ static const struct object_class listener_class = {
     .release = listener_release,
 };
 
-NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event,
-                         PVOID event_context, NDK_FN_CREATE_COMPLETION completion, PVOID context,
-                         NDK_LISTENER **out)
+NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, PVOID event_context,
+                         NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_LISTENER **out)
 {
     struct object *parent = &adapter_from(ndk)->object;
     NTSTATUS status = object_injected(parent, CALL_CREATE_LISTENER);
@@ -210,9 +209,7 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
 
     if (address->port) {
         listener->endpoint = endpoint_take(address, &memory);
-        listener->fd = listener->endpoint ? listen_socket(address)
-                       : memory           ? -ENOMEM
-                                          : -EADDRINUSE;
+        listener->fd = listener->endpoint ? listen_socket(address) : memory ? -ENOMEM : -EADDRINUSE;
     } else {
         port_walk_begin(&walk, o->port_low, o->port_high);
         listener->fd = -EADDRINUSE;
@@ -301,8 +298,8 @@ static NTSTATUS listener_get_local(NDK_LISTENER *ndk, PSOCKADDR address, ULONG *
         return status;
     os_mutex_lock(&listener->lock);
     if (listener->state == LISTENER_LISTENING)
-        status = sockaddr_put(endpoint_address(listener->endpoint), listener->family, address,
-                              length);
+        status =
+            sockaddr_put(endpoint_address(listener->endpoint), listener->family, address, length);
     else
         status = STATUS_INVALID_DEVICE_STATE;
     os_mutex_unlock(&listener->lock);

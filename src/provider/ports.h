@@ -27,8 +27,8 @@ void endpoint_drop(struct endpoint *endpoint);
 const struct os_addr *endpoint_address(const struct endpoint *endpoint);
 
 /*
- * Walks the ephemeral range from a random start: each call takes the next free port of low..high for
- * address, except the one of `avoid` when that has the same IP (a socket must not connect to
+ * Walks the ephemeral range from a random start: each call takes the next free port of low..high
+ * for address, except the one of `avoid` when that has the same IP (a socket must not connect to
  * itself). NULL: the whole range was seen, or (walk->no_memory) there was no memory.
  */
 struct port_walk {

@@ -91,8 +91,8 @@ NTSTATUS qp_create(NDK_PD *ndk_pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVO
     } else {
         object = object_new(&qp_class, parent, &qp_dispatch);
         if (!object)
-            status = object_fail(parent, CALL_CREATE_QP, STATUS_INSUFFICIENT_RESOURCES,
-                                 "no memory");
+            status =
+                object_fail(parent, CALL_CREATE_QP, STATUS_INSUFFICIENT_RESOURCES, "no memory");
     }
     if (object) {
         ULONG sge = max_initiator_sge > o->max_read_sge ? max_initiator_sge : o->max_read_sge;
@@ -116,8 +116,7 @@ NTSTATUS qp_create(NDK_PD *ndk_pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVO
         object_follow(object, &qp->receive_cq->object);
         object_follow(object, &qp->initiator_cq->object);
     }
-    return create_answer(parent, CALL_CREATE_QP, completion, context, status, object,
-                         (void **)out);
+    return create_answer(parent, CALL_CREATE_QP, completion, context, status, object, (void **)out);
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */

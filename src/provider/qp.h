@@ -3,8 +3,8 @@
  * Queue pairs: parameter checks and posting here, everything that moves in the connection room,
  * which asks back through qp_conn_ops (memory, local operations, completions).
  *
- * States: IDLE - a connector binds it (Connect, Accept) - BOUND - an attempt that failed before work
- * could be posted unbinds it again. A pair that was connected stays bound for good.
+ * States: IDLE - a connector binds it (Connect, Accept) - BOUND - an attempt that failed before
+ * work could be posted unbinds it again. A pair that was connected stays bound for good.
  *
  * Locks: qp->lock (order: conn->lock, qp->lock, queue lock, CQ lock) guards state and conn. Posts
  * take none: the consumer serializes them per queue. The connections of failed attempts are kept

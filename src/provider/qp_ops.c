@@ -11,9 +11,9 @@
 /* Adapter pages are this process's pages; without `scattered` a logical address is the host
  * address. With it, an element of several pages was refused when it was posted, and a page that is
  * not there is found here. */
-static enum access_result map_privileged(struct adapter *adapter, uint64_t address,
-                                         uint32_t length, uint32_t need, struct access *hold,
-                                         struct os_iov *pieces, int *count)
+static enum access_result map_privileged(struct adapter *adapter, uint64_t address, uint32_t length,
+                                         uint32_t need, struct access *hold, struct os_iov *pieces,
+                                         int *count)
 {
     if (need & ACCESS_READ_SINK)
         return ACCESS_NO_RIGHT;
@@ -44,8 +44,7 @@ enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_
     enum access_result result;
     int room = *count;
 
-    if (token == qp->pd->privileged_token &&
-        !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE)))
+    if (token == qp->pd->privileged_token && !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE)))
         return map_privileged(qp->object.adapter, address, length, need, hold, pieces, count);
     result = mem_begin(qp->object.adapter->tokens, token, qp->pd, qp, address, length, need, hold);
     if (result != ACCESS_OK || room == 0)
@@ -180,8 +179,8 @@ static void complete(struct qp *qp, struct cq *cq, const struct conn_completion 
                 .octets = c->octets,
                 .qp_context = qp->context,
                 .context = c->context,
-                .type = c->invalidated ? NdkOperationTypeReceiveAndInvalidate
-                                       : operation_types[c->op],
+                .type =
+                    c->invalidated ? NdkOperationTypeReceiveAndInvalidate : operation_types[c->op],
                 .provider_code = c->provider_code,
                 .token = c->token,
                 .solicits = c->solicited || (!NT_SUCCESS(c->status) && !RED("error_not_solicited")),

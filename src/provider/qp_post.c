@@ -20,10 +20,10 @@ _Static_assert(offsetof(NDK_SGE, Length) == offsetof(struct conn_sge, length), "
 _Static_assert(offsetof(NDK_SGE, MemoryRegionToken) == offsetof(struct conn_sge, token),
                "one layout");
 
-#define FLAGS_ANY (NDK_OP_FLAG_SILENT_SUCCESS | NDK_OP_FLAG_READ_FENCE | NDK_OP_FLAG_DEFER)
-#define FLAGS_SEND (FLAGS_ANY | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE)
+#define FLAGS_ANY   (NDK_OP_FLAG_SILENT_SUCCESS | NDK_OP_FLAG_READ_FENCE | NDK_OP_FLAG_DEFER)
+#define FLAGS_SEND  (FLAGS_ANY | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE)
 #define FLAGS_WRITE (FLAGS_ANY | NDK_OP_FLAG_INLINE)
-#define FLAGS_READ (FLAGS_ANY | NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
+#define FLAGS_READ  (FLAGS_ANY | NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
 #define FLAGS_FAST_REGISTER                                                                        \
     (FLAGS_ANY | NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE |                  \
      NDK_OP_FLAG_RDMA_READ_SINK)
@@ -130,8 +130,8 @@ static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CON
         return object_fail(&qp->object, call, STATUS_DATA_OVERRUN,
                            "nSge (have %u, need <= %u), rule NDKPI 12", sges, most);
     if (sges && !sgl)
-        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
-                           "pSgl is NULL with nSge %u", sges);
+        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER, "pSgl is NULL with nSge %u",
+                           sges);
     for (ULONG i = 0; i < sges; i++)
         total += sgl[i].Length;
     if (total > qp->max_transfer)
@@ -158,8 +158,8 @@ static NTSTATUS inline_copy(struct qp *qp, enum call call, struct conn_wr *wr, C
     uint64_t total = 0;
 
     if (sges && !sgl)
-        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
-                           "pSgl is NULL with nSge %u", sges);
+        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER, "pSgl is NULL with nSge %u",
+                           sges);
     for (ULONG i = 0; i < sges; i++)
         total += sgl[i].Length;
     if (total > qp->max_inline)
@@ -177,10 +177,9 @@ static NTSTATUS inline_copy(struct qp *qp, enum call call, struct conn_wr *wr, C
 
 static NTSTATUS post_payload(struct post *post, CONST NDK_SGE *sgl, ULONG sges, ULONG most)
 {
-    NTSTATUS status =
-        post->flags & NDK_OP_FLAG_INLINE
-            ? inline_copy(post->qp, post->call, post->wr, sgl, sges)
-            : sges_copy(post->qp, post->call, post->wr, sgl, sges, most);
+    NTSTATUS status = post->flags & NDK_OP_FLAG_INLINE
+                          ? inline_copy(post->qp, post->call, post->wr, sgl, sges)
+                          : sges_copy(post->qp, post->call, post->wr, sgl, sges, most);
 
     return status == STATUS_SUCCESS ? status : post_refuse(post, status);
 }
@@ -241,9 +240,9 @@ NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UIN
         return status;
     conn_limits(post.conn, &inbound, &outbound);
     if (outbound == 0)
-        return post_refuse(&post, object_fail(&post.qp->object, CALL_READ,
-                                              STATUS_INVALID_DEVICE_REQUEST,
-                                              "the outbound read limit of this connection is 0"));
+        return post_refuse(&post,
+                           object_fail(&post.qp->object, CALL_READ, STATUS_INVALID_DEVICE_REQUEST,
+                                       "the outbound read limit of this connection is 0"));
     post.wr->remote_address = address;
     post.wr->token = token;
     if (flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)

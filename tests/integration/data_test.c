@@ -181,9 +181,9 @@ static void inline_send(void **state)
         sges[i].MemoryRegionToken = 0xdead;
     }
     post_receive(s, &f.server, 64, &f);
-    assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &f, sges, 8,
-                                              NDK_OP_FLAG_INLINE | NDK_OP_FLAG_DEFER),
-                     STATUS_SUCCESS);
+    assert_int_equal(
+        c->qp->Dispatch->NdkSend(c->qp, &f, sges, 8, NDK_OP_FLAG_INLINE | NDK_OP_FLAG_DEFER),
+        STATUS_SUCCESS);
     memset(f.client.data, 0, 64); /* the buffer is ours again already */
     post_receive(s, &f.server, 0, &f);
     assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &f, NULL, 0, 0), STATUS_SUCCESS);
@@ -241,9 +241,8 @@ static void chains_both_ways(void **state)
             for (uintptr_t i = 0; i < 32; i++) {
                 NDK_SGE sge = memory_sge(e ? &f.server : &f.client, 4096 * (e + 1) + i * 64, 64);
 
-                assert_int_equal(ends[e]->qp->Dispatch->NdkSend(
-                                     ends[e]->qp, (void *)i, &sge, 1,
-                                     i == 31 ? 0 : NDK_OP_FLAG_DEFER),
+                assert_int_equal(ends[e]->qp->Dispatch->NdkSend(ends[e]->qp, (void *)i, &sge, 1,
+                                                                i == 31 ? 0 : NDK_OP_FLAG_DEFER),
                                  STATUS_SUCCESS);
             }
         for (int e = 0; e < 2; e++)
@@ -272,8 +271,7 @@ static void reads_beyond_the_limit(void **state)
 
         assert_int_equal(c->qp->Dispatch->NdkRead(c->qp, (void *)i, &sge, 1,
                                                   (UINT64)(uintptr_t)f.server.data + i * 5000,
-                                                  f.server.remote,
-                                                  i == 39 ? 0 : NDK_OP_FLAG_DEFER),
+                                                  f.server.remote, i == 39 ? 0 : NDK_OP_FLAG_DEFER),
                          STATUS_SUCCESS);
     }
     assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &f, NULL, 0, NDK_OP_FLAG_READ_FENCE),
@@ -363,11 +361,11 @@ static void error_satisfies_solicited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_ipv4),        cmocka_unit_test(sizes_no_crc),
-        cmocka_unit_test(sizes_small_fpdus), cmocka_unit_test(sizes_small_buffers),
-        cmocka_unit_test(sizes_ipv6),        cmocka_unit_test(inline_send),
-        cmocka_unit_test(scatter_gather),    cmocka_unit_test(chains_both_ways),
-        cmocka_unit_test(silent_success),    cmocka_unit_test(reads_beyond_the_limit),
+        cmocka_unit_test(sizes_ipv4),         cmocka_unit_test(sizes_no_crc),
+        cmocka_unit_test(sizes_small_fpdus),  cmocka_unit_test(sizes_small_buffers),
+        cmocka_unit_test(sizes_ipv6),         cmocka_unit_test(inline_send),
+        cmocka_unit_test(scatter_gather),     cmocka_unit_test(chains_both_ways),
+        cmocka_unit_test(silent_success),     cmocka_unit_test(reads_beyond_the_limit),
         cmocka_unit_test(defer_then_refusal), cmocka_unit_test(error_satisfies_solicited),
     };
 

@@ -261,9 +261,9 @@ void end_open(struct end *end, const char *options)
     make_queue(end->adapter, 4 * END_DEPTH, &end->receive);
     make_queue(end->adapter, 4 * END_DEPTH, &end->initiator);
     wait_init(&w);
-    status = end->pd->Dispatch->NdkCreateQp(end->pd, end->receive.cq, end->initiator.cq, end,
-                                            END_DEPTH, END_DEPTH, 4, 4, 64, wait_create, &w,
-                                            &end->qp);
+    status =
+        end->pd->Dispatch->NdkCreateQp(end->pd, end->receive.cq, end->initiator.cq, end, END_DEPTH,
+                                       END_DEPTH, 4, 4, 64, wait_create, &w, &end->qp);
     expect_success(wait_end(&w, status), "NdkCreateQp");
     if (status == STATUS_PENDING)
         end->qp = (NDK_QP *)(void *)w.object;

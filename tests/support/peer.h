@@ -95,7 +95,7 @@ void peer_accept(struct peer *p);
 bool peer_connect_arrives(struct peer *p, unsigned ms); /* another connection to accept? */
 void peer_connect(struct peer *p, uint16_t port);
 void peer_close(struct peer *p);
-void peer_reset(struct peer *p); /* RST */
+void peer_reset(struct peer *p);               /* RST */
 void peer_hang_up(struct peer *p, bool reset); /* this connection; it still listens */
 void peer_half_close(struct peer *p);
 /* False: the end has reset or closed the connection. Trickle: an octet a call, none held back. */

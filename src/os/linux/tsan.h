@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * What TCP orders, told to ThreadSanitizer. When both ends of a connection live in one process, what
- * one end wrote before it sent is ordered before what the other does after it received; the sanitizer
- * cannot see that through the kernel. Its own interceptors come close, but record the reading of the
- * sent octets after the release, so that a buffer which the peer's answer hands back looks raced on.
- * So in that build the octets are noted as read first, then the release, then the bare system call.
+ * What TCP orders, told to ThreadSanitizer. When both ends of a connection live in one process,
+ * what one end wrote before it sent is ordered before what the other does after it received; the
+ * sanitizer cannot see that through the kernel. Its own interceptors come close, but record the
+ * reading of the sent octets after the release, so that a buffer which the peer's answer hands back
+ * looks raced on. So in that build the octets are noted as read first, then the release, then the
+ * bare system call.
  */
 #ifndef SOFTNDK_OS_LINUX_TSAN_H
 #define SOFTNDK_OS_LINUX_TSAN_H
