@@ -5,7 +5,8 @@
 # Variables: JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
 # SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR (install).
 
-PREFIX ?= /usr/local
+prefix ?= /usr/local
+PREFIX ?= $(prefix)
 
 export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_JOBS
 

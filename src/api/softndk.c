@@ -154,6 +154,8 @@ NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VER
         return failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
     if (!options_from_environment(&settings, text, sizeof text))
         return failed(STATUS_INVALID_PARAMETER, "SOFTNDK_OPTIONS: %s", text);
+    if (hooks_environment_error())
+        return failed(STATUS_INVALID_PARAMETER, "%s", hooks_environment_error());
     if (options && !options_apply(&settings, options, text, sizeof text))
         return failed(STATUS_INVALID_PARAMETER, "%s", text);
     list = interfaces(&count, &status);
@@ -305,7 +307,7 @@ size_t softndk_options_describe(char *text, size_t size)
     if (size)
         text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        char range[32], line[200];
+        char range[32], line[400];
         int n;
 
         snprintf(range, sizeof range, "%u..%u", table[i].minimum, table[i].maximum);

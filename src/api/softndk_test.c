@@ -310,6 +310,7 @@ static void the_options_are_described(void **state)
     assert_non_null(strstr(line, "10000"));
     assert_non_null(strstr(text, "0..3600000"));
     assert_non_null(strstr(text, "\nread_sink_not_required "));
+    assert_int_equal(text[need - 1], '\n'); /* no line is cut off */
     assert_int_equal(softndk_options_describe(part, sizeof part), need);
     assert_int_equal(strlen(part), 99);
     assert_memory_equal(part, text, 99);

@@ -210,6 +210,10 @@ bool options_from_environment(struct options *out, char *error, size_t size)
     options_defaults(out);
     if (!options_apply(out, getenv("SOFTNDK_OPTIONS"), error, size))
         return false;
+    if (timeouts && *timeouts && strcmp(timeouts, "off") != 0 && strcmp(timeouts, "on") != 0) {
+        snprintf(error, size, "SOFTNDK_TIMEOUTS: have \"%.40s\", need on or off", timeouts);
+        return false;
+    }
     if (timeouts && strcmp(timeouts, "off") == 0) {
         out->connect_ms = out->request_ms = out->establish_ms = 0;
         out->disconnect_ms = out->user_timeout_ms = out->keepalive_s = 0;

@@ -43,6 +43,8 @@ struct conn_ops {
                               uint32_t need, struct access *hold, struct os_iov *pieces,
                               int *count);
     void (*unmap)(void *qp, struct access *hold);
+    /* A reason in words for what ends the connection, kept at the queue pair. */
+    void (*note)(void *qp, const char *text);
     /* Carries out a local operation in order. STATUS_PENDING: conn_local_done() follows. */
     NTSTATUS (*local)(void *qp, struct conn_wr *wr);
     /* A local operation that will not be carried out: frees what it holds. */

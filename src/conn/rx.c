@@ -10,6 +10,7 @@
  * process does not notice.
  */
 #include <ntstatus.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,26 @@ static void receive_failed(struct conn *conn, struct rx_run *run, NTSTATUS statu
     fail(conn, run, error, segment);
 }
 
+/* A Send that cannot be taken, in words. */
+static void send_refused(struct conn *conn, iwarp_error error, const struct iwarp_segment *segment)
+{
+    char text[200];
+
+    if (error == IWARP_ERR_UNTAG_NO_BUFFER)
+        snprintf(text, sizeof text,
+                 "a Send of the peer (message %u) met no receive (have 0 posted, need 1; "
+                 "holdback_ms %u)",
+                 segment->msn, conn->options->holdback_ms);
+    else if (error == IWARP_ERR_UNTAG_LENGTH)
+        snprintf(text, sizeof text,
+                 "a Send of the peer is longer than its receive (have %u octets, need at least %u)",
+                 conn->rx.current_length, segment->mo + segment->payload_len);
+    else
+        snprintf(text, sizeof text, "a Send of the peer is out of order: %s",
+                 iwarp_error_text(error));
+    conn->ops->note(conn->qp, text);
+}
+
 static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
 {
     struct conn_rx *rx = &conn->rx;
@@ -165,6 +186,7 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
         error = iwarp_track_send_check(&rx->track, segment, true, rx->current_length);
     }
     if (error != IWARP_NO_ERROR) {
+        send_refused(conn, error, segment);
         receive_failed(conn, run,
                        error == IWARP_ERR_UNTAG_LENGTH && !RED("conn-short-receive-cancelled")
                            ? STATUS_BUFFER_OVERFLOW

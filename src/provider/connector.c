@@ -11,6 +11,7 @@
 #include <ntstatus.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/red.h"
 #include "conn/reason_text.h"
 #include "provider/adapter.h"
@@ -74,6 +75,7 @@ static void on_established(void *up, NTSTATUS status)
         count(k->listener ? &counters->accept : &counters->connect);
         count(&counters->active_connection);
         k->active = true;
+        log_debug("connector #%u: established with qp #%u", k->object.id, k->qp->object.id);
     } else {
         count(&counters->connect_failure);
     }
@@ -106,6 +108,15 @@ static void event_run(struct engine_item *item)
 static void on_disconnected(void *up, uint32_t reason)
 {
     struct connector *k = up;
+    char text[REASON_TEXT_MAX];
+
+    reason_text(reason, text, sizeof text);
+    object_note(&k->object, "disconnected: %s", text);
+    /* At the end that found the error the queue pair keeps the sharper reason it has. */
+    if (k->qp &&
+        (reason_source(reason) == REASON_TERMINATE_RECEIVED ||
+         reason_source(reason) == REASON_PEER_RST || reason_source(reason) == REASON_TIMEOUT))
+        object_note(&k->qp->object, "connector #%u: %s", k->object.id, text);
 
     if (reason_source(reason) != REASON_PEER_FIN)
         count(&k->object.adapter->counters.connection_error);
@@ -121,6 +132,7 @@ static void on_ended(void *up, NTSTATUS status)
     struct connector *k = up;
     struct request *request = atomic_exchange(&k->disconnecting, NULL);
 
+    log_debug("connector #%u: ended", k->object.id);
     if (k->active) {
         k->active = false;
         atomic_fetch_sub_explicit(&k->object.adapter->counters.active_connection, 1,
@@ -178,6 +190,7 @@ static void on_requested(void *up)
 static const struct conn_ops connector_ops = {
     .map = qp_map,
     .unmap = qp_unmap,
+    .note = qp_note,
     .local = qp_local,
     .local_drop = qp_local_drop,
     .invalidate = qp_invalidate_token,

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,15 +190,27 @@ static NTSTATUS rules_count(unsigned call)
 
 /* ---- the doors ---- */
 
+static char environment_error[200];
+
 static void read_environment(void)
 {
     const char *pend = getenv("SOFTNDK_PEND");
     const char *fail = getenv("SOFTNDK_FAIL");
 
     if (pend && *pend && !mode_parse(pend))
-        log_error("SOFTNDK_PEND: have \"%s\", need never, always, early or random:SEED", pend);
-    if (fail && !rules_parse(fail))
-        log_error("SOFTNDK_FAIL: have \"%s\", need call:n:status[:repeat][,...]", fail);
+        snprintf(environment_error, sizeof environment_error,
+                 "SOFTNDK_PEND: have \"%.80s\", need never, always, early or random:SEED", pend);
+    else if (fail && !rules_parse(fail))
+        snprintf(environment_error, sizeof environment_error,
+                 "SOFTNDK_FAIL: have \"%.80s\", need call:n:status[:repeat][,...]", fail);
+    if (environment_error[0])
+        log_error("%s", environment_error);
+}
+
+const char *hooks_environment_error(void)
+{
+    pthread_once(&once, read_environment);
+    return environment_error[0] ? environment_error : NULL;
 }
 
 enum pend_mode pend_choose(void)

@@ -26,6 +26,9 @@ enum pend_mode {
     PEND_EARLY   /* the callback has run (or 50 ms passed) before the call returns PENDING */
 };
 
+/* What was wrong with SOFTNDK_PEND or SOFTNDK_FAIL, or NULL: an adapter is not opened then. */
+const char *hooks_environment_error(void);
+
 /* The mode for the next answer; in random mode a draw. */
 enum pend_mode pend_choose(void);
 /* "never", "always", "early", "random:SEED"; false (nothing changed) for anything else. */

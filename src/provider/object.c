@@ -226,13 +226,28 @@ static bool status_is_ours(NTSTATUS status)
     return status == STATUS_INSUFFICIENT_RESOURCES || status == STATUS_INTERNAL_ERROR;
 }
 
+/* Logs the line and keeps it as the object's reason. */
+static void reason_keep(struct object *object, enum log_level level, const char *text)
+{
+    char *reason, *old;
+
+    if (log_on(level))
+        log_write(level, "%s", text);
+    reason = strdup(text);
+    if (!reason)
+        return; /* the older reason stays */
+    os_mutex_lock(&object->adapter->table_lock);
+    old = object->reason;
+    object->reason = reason;
+    os_mutex_unlock(&object->adapter->table_lock);
+    free(old);
+}
+
 NTSTATUS object_fail(struct object *object, enum call call, NTSTATUS status, const char *format,
                      ...)
 {
-    enum log_level level = status_is_ours(status) ? LOG_ERROR : LOG_INFO;
     char text[400];
     size_t used;
-    char *reason, *old;
     va_list ap;
 
     used = (size_t)snprintf(text, sizeof text, "%s #%u: %s: ", object->class->name, object->id,
@@ -240,17 +255,21 @@ NTSTATUS object_fail(struct object *object, enum call call, NTSTATUS status, con
     va_start(ap, format);
     vsnprintf(text + used, sizeof text - used, format, ap);
     va_end(ap);
-    if (log_on(level))
-        log_write(level, "%s", text);
-    reason = strdup(text);
-    if (!reason)
-        return status; /* the older reason stays */
-    os_mutex_lock(&object->adapter->table_lock);
-    old = object->reason;
-    object->reason = reason;
-    os_mutex_unlock(&object->adapter->table_lock);
-    free(old);
+    reason_keep(object, status_is_ours(status) ? LOG_ERROR : LOG_INFO, text);
     return status;
+}
+
+void object_note(struct object *object, const char *format, ...)
+{
+    char text[400];
+    size_t used;
+    va_list ap;
+
+    used = (size_t)snprintf(text, sizeof text, "%s #%u: ", object->class->name, object->id);
+    va_start(ap, format);
+    vsnprintf(text + used, sizeof text - used, format, ap);
+    va_end(ap);
+    reason_keep(object, LOG_INFO, text);
 }
 
 bool object_reason(struct object *object, char *text, size_t size)

@@ -103,6 +103,9 @@ NTSTATUS object_query_extension(NDK_OBJECT_HEADER *header, GUID *id, NDK_VERSION
  */
 NTSTATUS object_fail(struct object *object, enum call call, NTSTATUS status, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
+/* The same for what goes wrong outside a call: "object #id: text", level info. */
+void object_note(struct object *object, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Copies the reason; false and an empty text when there is none. */
 bool object_reason(struct object *object, char *text, size_t size);
 /*

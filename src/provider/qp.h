@@ -66,6 +66,7 @@ void qp_unbind(struct qp *qp, struct conn *conn);
 enum access_result qp_map(void *qp, uint32_t token, uint64_t address, uint32_t length,
                           uint32_t need, struct access *hold, struct os_iov *pieces, int *count);
 void qp_unmap(void *qp, struct access *hold);
+void qp_note(void *qp, const char *text);
 NTSTATUS qp_local(void *qp, struct conn_wr *wr);
 void qp_local_drop(void *qp, struct conn_wr *wr);
 enum access_result qp_invalidate_token(void *qp, uint32_t token, bool remote, bool *pending);

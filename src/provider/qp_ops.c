@@ -37,6 +37,30 @@ static enum access_result map_privileged(struct adapter *adapter, uint64_t addre
     return ACCESS_OK;
 }
 
+/* A refused access in words: the consumer sees only a status, or the peer's error code. */
+static void access_refused(struct qp *qp, enum access_result result, uint32_t token,
+                           uint64_t address, uint32_t length, uint32_t need)
+{
+    static const char *const why[] = {
+        [ACCESS_INVALID_TOKEN] = "the token names nothing now (never given out, deregistered or "
+                                 "invalidated, or a local token where a remote one is needed)",
+        [ACCESS_WRONG_DOMAIN] = "the token is of another protection domain",
+        [ACCESS_NO_RIGHT] = "the region was registered without the right",
+        [ACCESS_BOUNDS] = "outside of the region",
+        [ACCESS_WRAP] = "address + length passes 2^64",
+    };
+    const char *who = need & ACCESS_REMOTE_WRITE  ? "a Write of the peer (needs remote write)"
+                      : need & ACCESS_REMOTE_READ ? "a Read of the peer (needs remote read)"
+                      : need & ACCESS_READ_SINK
+                          ? "the sink of a Read (needs local write and RDMA_READ_SINK)"
+                      : need & ACCESS_LOCAL_WRITE ? "a receive or the sink of a Read (needs local "
+                                                    "write)"
+                                                  : "the SGE of a Send or Write";
+
+    object_note(&qp->object, "%s: token 0x%08x, %u octets at 0x%llx: %s", who, token, length,
+                (unsigned long long)address, why[result]);
+}
+
 enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_t length,
                           uint32_t need, struct access *hold, struct os_iov *pieces, int *count)
 {
@@ -44,16 +68,29 @@ enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_
     enum access_result result;
     int room = *count;
 
-    if (token == qp->pd->privileged_token && !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE)))
-        return map_privileged(qp->object.adapter, address, length, need, hold, pieces, count);
-    result = mem_begin(qp->object.adapter->tokens, token, qp->pd, qp, address, length, need, hold);
-    if (result != ACCESS_OK || room == 0)
-        return result;
-    *count = mem_pieces(hold, address, length, pieces, room);
-    if (*count >= 0)
-        return ACCESS_OK;
-    mem_end(hold);
-    return ACCESS_BOUNDS;
+    if (token == qp->pd->privileged_token && !(need & (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE))) {
+        result = map_privileged(qp->object.adapter, address, length, need, hold, pieces, count);
+    } else {
+        result =
+            mem_begin(qp->object.adapter->tokens, token, qp->pd, qp, address, length, need, hold);
+        if (result == ACCESS_OK && room) {
+            *count = mem_pieces(hold, address, length, pieces, room);
+            if (*count < 0) {
+                mem_end(hold);
+                result = ACCESS_BOUNDS;
+            }
+        }
+    }
+    if (result != ACCESS_OK)
+        access_refused(qp, result, token, address, length, need);
+    return result;
+}
+
+void qp_note(void *owner, const char *text)
+{
+    struct qp *qp = owner;
+
+    object_note(&qp->object, "%s", text);
 }
 
 void qp_unmap(void *owner, struct access *hold)

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "nt/nt.h"
 #include "base/log.h"
 #include "base/red.h"
 #include "provider/early.h"
@@ -33,7 +34,7 @@ static void request_call(struct request *request)
     if (request->create_fn)
         request->create_fn(request->context, request->status,
                            request->result ? &request->result->header : NULL);
-    else
+    else if (request->request_fn)
         request->request_fn(request->context, request->status);
     callback_leave(before);
 }
@@ -90,11 +91,21 @@ static void request_push(struct request *request, NTSTATUS status, struct engine
         object_defer(request->owner, where, &request->item);
 }
 
+/* A completion routine must be a real function: what pends would call it. */
+static void completion_check(const struct object *owner, enum call call, bool given)
+{
+    if (!given && call != CALL_BUILD_LAM)
+        nt_finding("%s #%u: %s: the completion routine is NULL (need a function, a do-nothing one "
+                   "for \"don't care\"), rule NDKPI 4",
+                   owner->class->name, owner->id, call_name(call));
+}
+
 struct request *request_new(struct object *owner, enum call call,
                             NDK_FN_REQUEST_COMPLETION completion, PVOID context)
 {
     struct request *request = request_alloc(owner, call, context);
 
+    completion_check(owner, call, completion != NULL);
     if (request)
         request->request_fn = completion;
     return request;
@@ -134,8 +145,10 @@ NTSTATUS request_answer(struct object *owner, enum call call, NDK_FN_REQUEST_COM
     enum pend_mode mode = completion ? pend_choose() : PEND_NEVER;
     struct request *request;
 
-    if (mode == PEND_NEVER)
+    if (mode == PEND_NEVER) {
+        completion_check(owner, call, completion != NULL);
         return status;
+    }
     request = request_new(owner, call, completion, context);
     return request ? request_defer(request, mode, status) : status;
 }
@@ -147,6 +160,7 @@ NTSTATUS create_answer(struct object *parent, enum call call, NDK_FN_CREATE_COMP
     struct request *request = mode == PEND_NEVER ? NULL : request_alloc(parent, call, context);
 
     assert(NT_SUCCESS(status) == (result != NULL));
+    completion_check(parent, call, completion != NULL);
     if (request) {
         request->create_fn = completion;
         request->result = result;

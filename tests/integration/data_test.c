@@ -338,6 +338,7 @@ static void error_satisfies_solicited(void **state)
     struct end *c;
     NDK_SGE sge;
     NDK_RESULT_EX result;
+    char text[512];
 
     (void)state;
     fixture_open(&f, "127.0.0.1", NULL);
@@ -355,6 +356,10 @@ static void error_satisfies_solicited(void **state)
     result = queue_next(&c->initiator);
     assert_int_equal(result.Status, STATUS_ACCESS_VIOLATION);
     assert_ptr_equal(result.RequestContext, &sge);
+    /* The status alone does not tell the mistake: the reason at the QP does. */
+    softndk_reason(&c->qp->Header, text, sizeof text);
+    assert_non_null(strstr(text, "token 0x"));
+    assert_non_null(strstr(text, "names nothing now"));
     fixture_close(&f);
 }
 
