@@ -160,6 +160,31 @@ void conn_late_flush(struct conn *conn)
     os_mutex_unlock(&conn->lock);
 }
 
+/*
+ * Both FINs are there, but the completion of a Send promises more than that TCP took it: it gets
+ * the time to come true, no longer than a disconnect may take.
+ */
+static bool final_waits(struct conn *conn)
+{
+    uint32_t ms = conn->options->disconnect_ms ? conn->options->disconnect_ms : 1000;
+
+    if (conn->how != HOW_FIN || !conn->bound || RED("final-does-not-wait") || !meaning_waits(conn))
+        return false;
+    if (conn->final_until_us == 0)
+        conn->final_until_us = os_now_us() + (uint64_t)ms * 1000;
+    if (os_now_us() >= conn->final_until_us)
+        return false;
+    engine_timer_set(&conn->final_timer, 1000);
+    return true;
+}
+
+void conn_final_fired(struct engine_timer *timer)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, final_timer));
+
+    conn_final(&conn->final);
+}
+
 /* On the home shard; both directions are DEAD. */
 void conn_final(struct engine_work *work)
 {
@@ -170,6 +195,8 @@ void conn_final(struct engine_work *work)
         engine_run(atomic_load(&conn->home), &conn->final);
         return;
     }
+    if (final_waits(conn))
+        return; /* the reference goes on to the timer */
     os_mutex_lock(&conn->lock);
     if (conn->bound) {
         /* First the flag, then the queues: a poster that comes now sees it, or is seen. */
@@ -210,7 +237,9 @@ static void dispose(struct conn *conn, bool abort_it)
             os_tcp_abort(conn->fd);
         else
             os_tcp_close(conn->fd);
-        conn_unref(conn); /* the watch's; the caller has one of its own */
+        conn_unref(conn);       /* the watch's; the caller has one of its own */
+    } else if (conn->fd >= 0) { /* it could not be watched */
+        os_tcp_abort(conn->fd);
     }
     conn->ops->closed(conn->up);
 }

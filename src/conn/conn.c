@@ -16,9 +16,13 @@
 
 static bool receive_work(struct conn *conn)
 {
-    if (conn->receive && atomic_exchange(&conn->flush_rx, false))
+    enum conn_state state = atomic_load(&conn->state);
+
+    /* The queues are there in these states, seen through the state that tells of them. */
+    if (state >= CONN_CONNECTING && state != CONN_WAIT_REQUEST && state != CONN_UNDECIDED &&
+        state <= CONN_OPEN && atomic_exchange(&conn->flush_rx, false))
         rx_flush(conn);
-    switch (atomic_load(&conn->state)) {
+    switch (state) {
     case CONN_COMPLETING:
     case CONN_WAIT_FIRST:
     case CONN_OPEN:
@@ -239,7 +243,7 @@ int conn_watch(struct conn *conn, struct engine_shard *home)
     int err;
 
     atomic_store(&conn->home, home);
-    if (!conn->timer.shard) /* a retry keeps the timer that is running */
+    if (!conn->retried) /* a retry keeps the timer that is running */
         timers_init(conn, home);
     conn_ref(conn);
     conn->watching = true; /* before events can come */
@@ -275,9 +279,13 @@ void conn_move_now(struct conn *conn)
     err = engine_watch_add(&conn->watch, conn->move_to, conn->fd, watch_ready);
     if (atomic_load(&conn->state) == CONN_MOVING)
         startup_moved(conn);
-    if (err)
+    if (err) {
+        conn->watching = false;
         conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
+    }
     os_mutex_unlock(&conn->lock);
+    if (err)
+        conn_unref(conn); /* the watch's; the caller has one of its own */
     if (conn_end_kick(conn))
         return;
     conn_kick(&conn->tx.dir, 0);

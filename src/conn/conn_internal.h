@@ -227,6 +227,8 @@ struct conn {
     struct engine_work placed_work;
     struct engine_timer acked_timer;
     atomic_bool acked_armed;
+    struct engine_timer final_timer; /* the end waits for what completions promise */
+    uint64_t final_until_us;
 
     /* startup and what it settled */
     struct iwarp_mpa_parser *parser;
@@ -289,6 +291,7 @@ bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTST
 bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; true: ended */
 void conn_direction_dead(struct conn *conn, unsigned bit);
 void conn_final(struct engine_work *work);
+void conn_final_fired(struct engine_timer *timer);
 void closing_step(struct conn *conn);
 void conn_lost(struct conn *conn, int error);                     /* the socket failed */
 void conn_raise_disconnected(struct conn *conn, uint32_t reason); /* lock held */
@@ -299,6 +302,9 @@ void meaning_list(struct conn *conn);   /* both addresses are known: may be foun
 void meaning_begin(struct conn *conn);  /* the stream is up: which meaning can be kept */
 void meaning_sent(struct conn *conn);   /* the transmit owner marked requests as sent */
 void meaning_placed(struct conn *conn); /* the receive owner has processed more FPDUs */
+/* Are requests sent that may still complete as promised? On the home shard, before the flush. */
+bool meaning_waits(struct conn *conn);
+void meaning_received(struct conn *conn); /* before receives complete: what came acknowledges too */
 void meaning_end(struct conn *conn);    /* at the end, before the flush: completes what is due */
 
 /* errmap.c */

@@ -153,6 +153,7 @@ void meaning_init(struct conn *conn, struct engine_shard *home)
 {
     conn->placed_work.run = placed_run;
     engine_timer_init(&conn->acked_timer, home, acked_fired);
+    engine_timer_init(&conn->final_timer, home, conn_final_fired);
 }
 
 void meaning_sent(struct conn *conn)
@@ -161,6 +162,30 @@ void meaning_sent(struct conn *conn)
         pass(conn, RED("placed-at-once") ? UINT64_MAX : atomic_load(&conn->placed));
     else
         acked_arm(conn, ACKED_FIRST_US);
+}
+
+bool meaning_waits(struct conn *conn)
+{
+    bool paired;
+
+    switch (conn->meaning) {
+    case MEANING_PLACED:
+        os_mutex_lock(&pair_lock);
+        paired = conn->twin != NULL;
+        os_mutex_unlock(&pair_lock);
+        /* A twin that is gone has reported all it processed. */
+        return pass(conn, atomic_load(&conn->placed)) && paired;
+    case MEANING_ACKED:
+        return pass(conn, acked_octets(conn));
+    default:
+        return false;
+    }
+}
+
+void meaning_received(struct conn *conn)
+{
+    if (conn->meaning == MEANING_ACKED)
+        pass(conn, acked_octets(conn));
 }
 
 void meaning_end(struct conn *conn)

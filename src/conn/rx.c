@@ -36,8 +36,10 @@ struct rx_run {
 
 static void run_flush(struct conn *conn, struct rx_run *run)
 {
-    if (run->count)
+    if (run->count) {
+        meaning_received(conn);
         conn->ops->complete_receives(conn->qp, run->list, run->count);
+    }
     run->count = 0;
     meaning_placed(conn);
     if (run->retire)
@@ -622,8 +624,13 @@ bool rx_work(struct conn *conn)
         return false;
     }
     if (!waiting_over(conn, &run) || !hold_over(conn)) {
-        if (atomic_load(&conn->tx_error)) /* nothing will be read any more */
-            lost(conn, 0);
+        /* Nothing is read meanwhile; but a peer that is gone is noticed. */
+        int error = atomic_load(&conn->tx_error);
+
+        if (!error && atomic_load(&conn->hangup) && !RED("hold-hides-reset"))
+            error = os_tcp_connect_result(conn->fd);
+        if (error)
+            lost(conn, error);
         return false;
     }
     have = partial_load(conn, staging);
@@ -670,6 +677,7 @@ bool rx_work(struct conn *conn)
 
 void rx_end(struct conn *conn)
 {
-    conn_hold_timer(conn, 0);
+    if (conn->rx.holding)
+        conn_hold_timer(conn, 0);
     partial_drop(conn);
 }

@@ -233,6 +233,9 @@ void startup_retry(struct engine_work *work)
     atomic_store(&conn->writable, false);
     atomic_store(&conn->hangup, false);
     conn->fd = os_tcp_socket((enum os_family)conn->peer.family);
+    if (conn->fd >= 0)
+        os_tcp_set_buffers(conn->fd, (int)conn->options->tcp_buffer,
+                           (int)conn->options->tcp_buffer);
     err = conn->fd < 0 ? conn->fd : os_tcp_bind(conn->fd, &conn->local);
     if (err == 0)
         err = os_tcp_connect(conn->fd, &conn->peer);
@@ -241,8 +244,6 @@ void startup_retry(struct engine_work *work)
         err = conn_watch(conn, atomic_load(&conn->home));
     }
     if (err) {
-        if (conn->fd >= 0)
-            os_tcp_close(conn->fd);
         conn_end_locked(conn, HOW_RST, conn_reason_socket(err), conn_status_from_connect(err));
     }
     os_mutex_unlock(&conn->lock);
@@ -356,11 +357,11 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct
     conn->peer = *peer;
     os_tcp_local(fd, &conn->local);
     conn->started = true;
-    meaning_list(conn);
     atomic_store(&conn->tx_hold, !RED("first_fpdu_not_awaited"));
     atomic_store(&conn->state, CONN_WAIT_REQUEST);
     err = conn_watch(conn, home);
     if (err == 0) {
+        meaning_list(conn); /* only what ends through conn_final() may stand there */
         conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
     } else {
         conn->started = false;

@@ -591,7 +591,7 @@ void tx_end(struct conn *conn)
     struct conn_tx *tx = &conn->tx;
     struct conn_batch *b = tx->pending;
 
-    if (engine_timer_cancel(&conn->first_timer))
+    if (conn->active && engine_timer_cancel(&conn->first_timer))
         conn_unref(conn);
     os_mutex_lock(&conn->lock);
     if (conn->how == HOW_DRAIN && conn->tail_length) {

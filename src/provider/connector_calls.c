@@ -24,9 +24,10 @@ static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
     struct qp *qp = ndk_qp ? qp_from(ndk_qp) : NULL;
     NTSTATUS status;
 
-    if (!qp || qp->object.adapter != k->object.adapter)
+    if (!qp || ndk_qp->Header.ObjectType != NdkObjectTypeQp ||
+        qp->object.adapter != k->object.adapter)
         return object_fail(&k->object, call, STATUS_INVALID_PARAMETER,
-                           "the QP is NULL or of another adapter");
+                           "the QP is NULL, no QP, or of another adapter");
     status = qp_bind(qp, k->conn);
     if (status != STATUS_SUCCESS)
         return object_fail(&k->object, call, status,

@@ -8,8 +8,9 @@
 #include "provider/adapter.h"
 #include "provider/sockaddr.h"
 
-#define LISTEN_BACKLOG 1024
-#define ACCEPT_BATCH   64
+#define LISTEN_BACKLOG  1024
+#define ACCEPT_BATCH    64     /* of one turn */
+#define ACCEPT_AGAIN_US 100000 /* when descriptors had run out */
 
 /* ---- startups ------------------------------------------------------------------------------- */
 
@@ -66,26 +67,60 @@ bool listener_may_deliver(struct listener *listener)
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
+/* The backlog is looked at again after us; nothing tells of it otherwise, since events are edges.
+ */
+static void listener_later(struct listener *listener, uint64_t us)
+{
+    if (!engine_timer_set(&listener->again, us))
+        object_ref(&listener->object);
+}
+
+/* On the home shard. */
+static void listener_accept(struct listener *listener)
+{
+    for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+        struct os_addr peer;
+        int fd = os_tcp_accept(listener->fd, &peer);
+
+        if (fd == -EAGAIN)
+            return;
+        if (fd == -ECONNABORTED)
+            continue;
+        if (fd < 0) {
+            if (fd == -EINVAL)
+                return; /* paused or closed: the socket does not listen */
+            object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
+                        "cannot accept an incoming connection (error %d)", -fd);
+            if (!RED("listener-stalls"))
+                listener_later(listener, ACCEPT_AGAIN_US);
+            return;
+        }
+        connector_incoming(listener, fd, &peer);
+    }
+    listener_later(listener, 0); /* others get their turn */
+}
+
 static void listener_ready(struct engine_watch *watch, unsigned events)
 {
     struct listener *listener = CONTAINING_RECORD(watch, struct listener, watch);
 
     (void)events;
     object_ref(&listener->object);
-    for (;;) {
-        struct os_addr peer;
-        int fd = os_tcp_accept(listener->fd, &peer);
+    listener_accept(listener);
+    object_unref(&listener->object);
+}
 
-        if (fd == -ECONNABORTED)
-            continue;
-        if (fd < 0) {
-            if (fd == -EMFILE || fd == -ENFILE)
-                object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
-                            "no descriptor left for an incoming connection");
-            break;
-        }
-        connector_incoming(listener, fd, &peer);
-    }
+static void listener_again(struct engine_timer *timer)
+{
+    struct listener *listener = CONTAINING_RECORD(timer, struct listener, again);
+    bool listening;
+
+    os_mutex_lock(&listener->lock);
+    listening = listener->state == LISTENER_LISTENING && !listener->paused;
+    os_mutex_unlock(&listener->lock);
+    /* A close stops the socket on this thread, so the descriptor stays what it is meanwhile. */
+    if (listening)
+        listener_accept(listener);
     object_unref(&listener->object);
 }
 
@@ -96,6 +131,8 @@ static void listener_stopped(struct engine_work *work)
 
     engine_watch_del(&listener->watch);
     os_tcp_close(listener->fd);
+    if (engine_timer_cancel(&listener->again))
+        object_unref(&listener->object);
     object_unref(&listener->object);
 }
 
@@ -175,6 +212,7 @@ NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, 
         listener->stop.run = listener_stopped;
         os_mutex_init(&listener->lock);
         object->home = engine_shard_next();
+        engine_timer_init(&listener->again, object->home, listener_again);
     }
     return create_answer(parent, CALL_CREATE_LISTENER, completion, context, status, object,
                          (void **)out);
@@ -183,13 +221,15 @@ NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, 
 /* ---- Listen --------------------------------------------------------------------------------- */
 
 /* A listening socket on address; the descriptor or -errno. */
-static int listen_socket(const struct os_addr *address)
+static int listen_socket(const struct listener *listener, const struct os_addr *address)
 {
+    int octets = (int)listener->object.adapter->options.tcp_buffer;
     int fd = os_tcp_socket((enum os_family)address->family);
     int err;
 
     if (fd < 0)
         return fd;
+    os_tcp_set_buffers(fd, octets, octets); /* accepted sockets inherit them */
     err = os_tcp_bind(fd, address);
     if (err == 0)
         err = os_tcp_listen(fd, LISTEN_BACKLOG);
@@ -209,7 +249,9 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
 
     if (address->port) {
         listener->endpoint = endpoint_take(address, &memory);
-        listener->fd = listener->endpoint ? listen_socket(address) : memory ? -ENOMEM : -EADDRINUSE;
+        listener->fd = listener->endpoint ? listen_socket(listener, address)
+                       : memory           ? -ENOMEM
+                                          : -EADDRINUSE;
     } else {
         port_walk_begin(&walk, o->port_low, o->port_high);
         listener->fd = -EADDRINUSE;
@@ -223,7 +265,7 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
                 return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
                                    "no port is left in %u..%u, rule NDKPI 14.1", o->port_low,
                                    o->port_high);
-            listener->fd = listen_socket(endpoint_address(listener->endpoint));
+            listener->fd = listen_socket(listener, endpoint_address(listener->endpoint));
         }
     }
     if (listener->fd >= 0)

@@ -83,11 +83,12 @@ NTSTATUS qp_create(NDK_PD *ndk_pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVO
         status = object_fail(parent, CALL_CREATE_QP, STATUS_INVALID_PARAMETER,
                              "%s (have %u, need <= %u), rule NDKPI 8.4", over->name, over->have,
                              over->most);
-    } else if (!receive_cq || !initiator_cq ||
+    } else if (!receive_cq || !initiator_cq || receive_cq->Header.ObjectType != NdkObjectTypeCq ||
+               initiator_cq->Header.ObjectType != NdkObjectTypeCq ||
                cq_from(receive_cq)->object.adapter != parent->adapter ||
                cq_from(initiator_cq)->object.adapter != parent->adapter) {
         status = object_fail(parent, CALL_CREATE_QP, STATUS_INVALID_PARAMETER,
-                             "a CQ is NULL or of another adapter, rule NDKPI 8.4");
+                             "a CQ is NULL, no CQ, or of another adapter, rule NDKPI 8.4");
     } else {
         object = object_new(&qp_class, parent, &qp_dispatch);
         if (!object)

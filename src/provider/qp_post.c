@@ -262,6 +262,10 @@ NTSTATUS qp_fast_register(NDK_QP *ndk, PVOID context, NDK_MR *mr, ULONG pages,
 
     if (status != STATUS_SUCCESS)
         return status;
+    if (!mr || mr->Header.ObjectType != NdkObjectTypeMr)
+        return post_refuse(&post, object_fail(&post.qp->object, CALL_FAST_REGISTER,
+                                              STATUS_INVALID_PARAMETER,
+                                              "pMr is NULL or no MR, rule NDKPI 12.5"));
     status = mr_fast_prepare(&post.qp->object, post.qp->pd, mr, pages, array, fbo, length, base,
                              flags, &fast);
     if (status != STATUS_SUCCESS)

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Faults of the system under a connection, and ends that are only seen when one looks: a poll set
+ * that takes no descriptor, descriptors that run out, a peer that resets while a Send of its is
+ * held back, and completions that promise more than `local` when both ends disconnect.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ends.h"
+#include "os/os.h"
+
+static NTSTATUS connect_start(struct pair *p, struct wait *w)
+{
+    struct end *c = &p->client;
+    SOCKADDR_INET local = local_of(&p->listening);
+
+    c->connector = make_connector(c->adapter);
+    wait_init(w);
+    return c->connector->Dispatch->NdkConnect(
+        c->connector, c->qp, (PSOCKADDR)&local, p->listening.address_length,
+        (PSOCKADDR)&p->listening.address, p->listening.address_length, 1, 1, NULL, 0, wait_request,
+        w);
+}
+
+static void ends_open(struct pair *p, const char *options)
+{
+    end_open(&p->server, options);
+    end_open(&p->client, options);
+    listen_on(p->server.adapter, "127.0.0.1", &p->listening);
+}
+
+static void again(struct pair *p)
+{
+    CLOSE(p->client.connector, NdkCloseConnector);
+    p->client.connector = NULL;
+    pair_connect(p);
+    pair_close(p);
+}
+
+/* The accepted socket cannot be watched: that connection is lost, nothing else. */
+static void incoming_is_not_watched(void **state)
+{
+    struct pair p;
+    struct wait w;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        ends_open(&p, "retry_v1=0");
+        os_fault_set("poll_add", 2, ENOMEM, false); /* the first is the client's */
+        assert_int_equal(wait_end(&w, connect_start(&p, &w)), STATUS_CONNECTION_REFUSED);
+        os_fault_clear();
+        again(&p);
+    }
+}
+
+/* The accepted connection cannot enter the poll set of its new shard. */
+static void accepted_does_not_move(void **state)
+{
+    unsigned moved = 0;
+
+    (void)state;
+    for (int round = 0; round < 8; round++) {
+        struct pair p;
+        struct wait connect, accept;
+        struct end *s = &p.server;
+        NTSTATUS connecting, status;
+
+        ends_open(&p, "shards=3,retry_v1=0");
+        connecting = connect_start(&p, &connect);
+        s->connector = next_incoming(&p.listening);
+        os_fault_set("poll_add", 1, ENOMEM, false);
+        wait_init(&accept);
+        status = s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 1, 1, NULL, 0,
+                                                     end_disconnected, s, wait_request, &accept);
+        if (wait_event(&accept.event, 200)) { /* else it was at home already and waits for us */
+            moved++;
+            assert_int_equal(wait_end(&accept, status), STATUS_INSUFFICIENT_RESOURCES);
+        }
+        os_fault_clear();
+        CLOSE(s->connector, NdkCloseConnector);
+        s->connector = NULL;
+        wait_end(&connect, connecting);
+        CLOSE(p.client.connector, NdkCloseConnector);
+        p.client.connector = NULL;
+        pair_close(&p);
+    }
+    assert_true(moved > 0);
+}
+
+/* A connect that fails at once, at the poll set, leaves the connector as it was. The target is a
+ * socket that nobody accepts from, so that no other end uses up the fault. */
+static void connector_is_used_again(void **state)
+{
+    struct pair p;
+    struct end *c = &p.client;
+    struct os_addr address = {.family = OS_FAMILY_V4, .ip = {127, 0, 0, 1}};
+    SOCKADDR_INET target, local;
+    int fd = os_tcp_socket(OS_FAMILY_V4);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(os_tcp_bind(fd, &address), 0);
+    assert_int_equal(os_tcp_listen(fd, 8), 0);
+    assert_int_equal(os_tcp_local(fd, &address), 0);
+    ends_open(&p, "shards=3");
+    target = p.listening.address;
+    target.Ipv4.sin_port = (USHORT)(address.port << 8 | address.port >> 8);
+    local = local_of(&p.listening);
+    c->connector = make_connector(c->adapter);
+    for (int round = 0; round < 4; round++) {
+        struct wait w;
+
+        os_fault_set("poll_add", 1, ENOMEM, false);
+        wait_init(&w);
+        assert_int_equal(
+            wait_end(&w, c->connector->Dispatch->NdkConnect(
+                             c->connector, c->qp, (PSOCKADDR)&local, p.listening.address_length,
+                             (PSOCKADDR)&target, p.listening.address_length, 1, 1, NULL, 0,
+                             wait_request, &w)),
+            STATUS_INSUFFICIENT_RESOURCES);
+        os_fault_clear();
+    }
+    os_tcp_close(fd);
+    again(&p);
+}
+
+/* No descriptor is left for a moment: the connection waits in the backlog and is then served. */
+static void descriptors_run_out(void **state)
+{
+    struct pair p;
+    struct wait w;
+    NTSTATUS connecting;
+
+    (void)state;
+    ends_open(&p, NULL);
+    os_fault_set("accept", 1, EMFILE, false);
+    connecting = connect_start(&p, &w);
+    p.server.connector = next_incoming(&p.listening);
+    os_fault_clear();
+    CLOSE(p.server.connector, NdkCloseConnector);
+    p.server.connector = NULL;
+    assert_int_equal(wait_end(&w, connecting), STATUS_CONNECTION_REFUSED);
+    again(&p);
+}
+
+/* The peer resets while its Send is held back. */
+static void reset_while_held(void **state)
+{
+    struct pair p;
+    char text[256];
+
+    (void)state;
+    pair_open(&p, "127.0.0.1", NULL, "holdback_ms=3600000");
+    assert_int_equal(p.client.qp->Dispatch->NdkSend(p.client.qp, NULL, NULL, 0, 0), STATUS_SUCCESS);
+    assert_int_equal(queue_next(&p.client.initiator).Status, STATUS_SUCCESS);
+    CLOSE(p.client.connector, NdkCloseConnector);
+    p.client.connector = NULL;
+    if (!wait_event(&p.server.disconnected, WAIT_S * 1000))
+        test_fail("no disconnect event for a held connection");
+    softndk_reason_text(p.server.reason, text, sizeof text);
+    assert_non_null(strstr(text, "RST"));
+    pair_close(&p);
+}
+
+/* The peer disconnects, we Send and disconnect: what it received completes with success here. */
+static void promised_until_the_end(void **state)
+{
+    static const char *const options[] = {"completion=placed", "completion=acked"};
+
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        struct pair p;
+        struct end *c = &p.client, *s = &p.server;
+        struct memory from, to;
+        struct wait ours, theirs;
+        NTSTATUS ours_returned, theirs_returned;
+        NDK_SGE out, in;
+
+        pair_open(&p, "127.0.0.1", options[round % 2], options[round % 2]);
+        make_memory(c->pd, 65536, 0, &from);
+        make_memory(s->pd, 65536, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &to);
+        out = memory_sge(&from, 0, 65536);
+        in = memory_sge(&to, 0, 65536);
+        assert_int_equal(s->qp->Dispatch->NdkReceive(s->qp, &to, &in, 1), STATUS_SUCCESS);
+        wait_init(&theirs);
+        theirs_returned =
+            s->connector->Dispatch->NdkDisconnect(s->connector, wait_request, &theirs);
+        if (!wait_event(&c->disconnected, WAIT_S * 1000))
+            test_fail("no disconnect event");
+        assert_int_equal(c->qp->Dispatch->NdkSend(c->qp, &from, &out, 1, 0), STATUS_SUCCESS);
+        wait_init(&ours);
+        ours_returned = c->connector->Dispatch->NdkDisconnect(c->connector, wait_request, &ours);
+        assert_int_equal(wait_end(&ours, ours_returned), STATUS_SUCCESS);
+        assert_int_equal(wait_end(&theirs, theirs_returned), STATUS_SUCCESS);
+        assert_int_equal(queue_next(&s->receive).Status, STATUS_SUCCESS);
+        assert_int_equal(queue_next(&c->initiator).Status, STATUS_SUCCESS);
+        free_memory(&from);
+        free_memory(&to);
+        pair_close(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(incoming_is_not_watched), cmocka_unit_test(accepted_does_not_move),
+        cmocka_unit_test(connector_is_used_again), cmocka_unit_test(descriptors_run_out),
+        cmocka_unit_test(reset_while_held),        cmocka_unit_test(promised_until_the_end),
+    };
+
+    return cmocka_run_group_tests_name("end_faults", tests, NULL, NULL);
+}
