@@ -80,7 +80,7 @@ ENDS = {
 NOT_RETURNED = {
     "cq.c:cq_die",  # the queue's notification
     "cq.c:cq_arm",  # NdkArmCq returns nothing
-    "listener.c:listener_ready",  # an incoming connection is lost
+    "listener.c:listener_accept",  # an incoming connection is lost
     "listener.c:listener_control",  # NdkControlConnectEvents returns nothing
 }
 

@@ -624,13 +624,10 @@ bool rx_work(struct conn *conn)
         return false;
     }
     if (!waiting_over(conn, &run) || !hold_over(conn)) {
-        /* Nothing is read meanwhile; but a peer that is gone is noticed. */
-        int error = atomic_load(&conn->tx_error);
-
-        if (!error && atomic_load(&conn->hangup) && !RED("hold-hides-reset"))
-            error = os_tcp_connect_result(conn->fd);
-        if (error)
-            lost(conn, error);
+        /* Nothing is read meanwhile, not even the peer's end: what it saw completed is still to be
+         * received. Transmit may have noticed that it is gone; then nobody waits for the hold. */
+        if (atomic_load(&conn->tx_error))
+            lost(conn, 0);
         return false;
     }
     have = partial_load(conn, staging);
