@@ -305,7 +305,7 @@ void meaning_placed(struct conn *conn); /* the receive owner has processed more 
 /* Are requests sent that may still complete as promised? On the home shard, before the flush. */
 bool meaning_waits(struct conn *conn);
 void meaning_received(struct conn *conn); /* before receives complete: what came acknowledges too */
-void meaning_end(struct conn *conn);    /* at the end, before the flush: completes what is due */
+void meaning_end(struct conn *conn);      /* at the end, before the flush: completes what is due */
 
 /* errmap.c */
 #define R(source, cause) reason_make(REASON_##source, 0, REASON_CAUSE_##cause)

@@ -29,7 +29,7 @@ struct listener {
     int fd;
     struct engine_watch watch;
     struct engine_timer again; /* the backlog is looked at again; a reference while armed */
-    struct engine_work stop; /* leaves the poll set, closes the socket; holds a reference */
+    struct engine_work stop;   /* leaves the poll set, closes the socket; holds a reference */
     struct connector *startups;
     unsigned startup_count;
     atomic_uint undecided; /* delivered, neither accepted, rejected nor closed */
