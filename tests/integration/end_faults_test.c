@@ -166,10 +166,10 @@ static void promised_until_the_end(void **state)
         NDK_SGE out, in;
 
         pair_open(&p, "127.0.0.1", options[round % 2], options[round % 2]);
-        make_memory(c->pd, 65536, 0, &from);
-        make_memory(s->pd, 65536, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &to);
-        out = memory_sge(&from, 0, 65536);
-        in = memory_sge(&to, 0, 65536);
+        make_memory(c->pd, 524288, 0, &from);
+        make_memory(s->pd, 524288, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &to);
+        out = memory_sge(&from, 0, 524288);
+        in = memory_sge(&to, 0, 524288);
         assert_int_equal(s->qp->Dispatch->NdkReceive(s->qp, &to, &in, 1), STATUS_SUCCESS);
         wait_init(&theirs);
         theirs_returned =
