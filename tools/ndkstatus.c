@@ -3,7 +3,8 @@
  * ndkstatus - explains NTSTATUS values as NDK uses them: what they mean, which functions return
  * them and how, and what usually causes them.
  *
- * A view of the status table (base/status.h) and nothing more; --markdown writes docs/statuses.md.
+ * A view of the status table (base/status.h) and nothing more; docs/statuses.md is made of what
+ * --json prints (tests/check-status-tests.py).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ static const char usage[] =
     "       ndkstatus --list             all statuses\n"
     "       ndkstatus --functions [NAME] all functions, or what one of them returns; NAME is\n"
     "                                    NdkCreateCq or NDK_FN_CREATE_CQ, in either case\n"
-    "       ndkstatus --markdown         everything, as docs/statuses.md\n"
+    "       ndkstatus --json             everything, for programs\n"
     "       ndkstatus -h, --help\n"
     "\n"
     "inline: only as the return value. both: documented to come as the return value or through\n"
@@ -143,90 +144,89 @@ static void explain_function(const struct softndk_function *f)
                softndk_status_how_name(how));
 }
 
-/* ---- docs/statuses.md ---- */
+/* ---- for programs ---- */
 
-static void markdown_statuses(void)
+/* "key": "text", with what JSON wants escaped. The texts of the table are ASCII. */
+static void json_text(const char *key, const char *text, const char *end)
+{
+    printf("\"%s\": \"", key);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putchar('\\');
+        putchar(*text);
+    }
+    printf("\"%s", end);
+}
+
+static void json_statuses(void)
 {
     NTSTATUS status;
 
-    puts("## Statuses\n\n| Status | Value | Meaning | Usual causes | Returned by |\n"
-         "|---|---|---|---|---|");
     for (size_t i = 0; softndk_status_at(i, &status); i++) {
         const char *causes = softndk_status_causes(status);
-        const struct softndk_function *f;
-        const struct softndk_work_status *w;
-        const char *separator = "";
-        size_t users = 0, functions = 0;
 
-        printf("| `%s` | `0x%08X` | %s | %s | ", softndk_status_name(status), (unsigned)status,
-               softndk_status_text(status), causes ? causes : "");
-        for (size_t k = 0; (f = softndk_function_at(k)) != NULL; k++) {
-            bool lists_any = softndk_function_status_at(f, 0) != NULL;
-
-            functions += lists_any;
-            users += lists_any && softndk_function_status(f, status) != NULL;
-        }
-        if (users && users == functions) {
-            printf("every function that returns a status");
-            separator = ", ";
-        }
-        for (size_t k = 0; users != functions && (f = softndk_function_at(k)) != NULL; k++) {
-            if (softndk_function_status(f, status)) {
-                printf("%s%s", separator, f->name);
-                separator = ", ";
-            }
-        }
-        for (size_t k = 0; (w = softndk_work_status_at(k)) != NULL; k++) {
-            if (w->status == status)
-                printf("%swork completions", separator);
-        }
-        puts(" |");
+        printf("%s\n    {", i ? "," : "");
+        json_text("name", softndk_status_name(status), ", ");
+        printf("\"value\": %u, ", (unsigned)status);
+        json_text("meaning", softndk_status_text(status), ", ");
+        json_text("causes", causes ? causes : "", "}");
     }
 }
 
-static void markdown_function(const struct softndk_function *f)
+static void json_completions(void)
 {
-    const struct softndk_function_status *row;
-    enum softndk_status_how how;
-    char text[32];
-
-    printf("\n### %s\n\n`%s` %s. Slot %s, IRQL %s, since %s, %s. NDKPI reference %s.\n", f->name,
-           f->type, f->gist, f->slot, f->passive_only ? "= PASSIVE_LEVEL" : "<= DISPATCH_LEVEL",
-           f->since, softndk_function_model_name(f->model), f->section);
-    if (!softndk_function_status_at(f, 0))
-        return;
-    puts("\n| Status | How | When |\n|---|---|---|");
-    for (size_t i = 0; (row = softndk_function_status_at(f, i)) != NULL; i++)
-        printf("| `%s` | %s | %s |\n", softndk_status_name(row->status), how_text(row, text),
-               row->when);
-    if (softndk_function_open_ended(f, &how))
-        printf("| any other | %s | the list is open-ended |\n", softndk_status_how_name(how));
-}
-
-static void markdown(void)
-{
-    const struct softndk_function *f;
     const struct softndk_work_status *w;
     char text[96];
 
-    puts(
-        "# Statuses of the NDK interface\n\n"
-        "Written by `ndkstatus --markdown`; do not edit, the source is `src/base/status_table.def`."
-        "\n\nHow a status comes: *inline* as the return value only; *both* is documented to come "
-        "as the return\nvalue or through the completion callback; *async-possible* is listed for "
-        "a call that may pend, so it\nmay come either way. A `*` marks a code that NDKPI leaves "
-        "to the provider and softndk chose.\n`STATUS_PENDING` is a success code; "
-        "`STATUS_BUFFER_OVERFLOW`, `STATUS_NO_MORE_ENTRIES` and\n`STATUS_DEVICE_BUSY` are "
-        "warnings, for which neither `NT_SUCCESS` nor `NT_ERROR` holds.\n");
-    markdown_statuses();
-    puts("\n## Work completions\n\nThe `Status` of an `NDK_RESULT`.\n\n"
-         "| Status | Requests | When |\n|---|---|---|");
-    for (size_t i = 0; (w = softndk_work_status_at(i)) != NULL; i++)
-        printf("| `%s` | %s | %s |\n", softndk_status_name(w->status), kinds_text(w->kinds, text),
-               w->when);
-    puts("\n## Functions");
-    for (size_t i = 0; (f = softndk_function_at(i)) != NULL; i++)
-        markdown_function(f);
+    for (size_t i = 0; (w = softndk_work_status_at(i)) != NULL; i++) {
+        printf("%s\n    {", i ? "," : "");
+        json_text("status", softndk_status_name(w->status), ", ");
+        json_text("requests", kinds_text(w->kinds, text), ", ");
+        json_text("when", w->when, "}");
+    }
+}
+
+static void json_function(const struct softndk_function *f)
+{
+    const struct softndk_function_status *row;
+    enum softndk_status_how how;
+
+    json_text("name", f->name, ", ");
+    json_text("type", f->type, ",\n     ");
+    json_text("slot", f->slot, ", ");
+    json_text("section", f->section, ", ");
+    json_text("since", f->since, ",\n     ");
+    json_text("gist", f->gist, ",\n     ");
+    json_text("model", softndk_function_model_name(f->model), ", ");
+    printf("\"passive_only\": %s, ", f->passive_only ? "true" : "false");
+    if (softndk_function_open_ended(f, &how))
+        json_text("any_other", softndk_status_how_name(how), ",\n     ");
+    printf("\"statuses\": [");
+    for (size_t i = 0; (row = softndk_function_status_at(f, i)) != NULL; i++) {
+        printf("%s\n      {", i ? "," : "");
+        json_text("status", softndk_status_name(row->status), ", ");
+        json_text("how", softndk_status_how_name(row->how), ", ");
+        printf("\"ours\": %s, ", row->source == SOFTNDK_STATUS_OURS ? "true" : "false");
+        json_text("when", row->when, "}");
+    }
+    printf("]");
+}
+
+static void json(void)
+{
+    const struct softndk_function *f;
+
+    printf("{\"statuses\": [");
+    json_statuses();
+    printf("],\n \"completions\": [");
+    json_completions();
+    printf("],\n \"functions\": [");
+    for (size_t i = 0; (f = softndk_function_at(i)) != NULL; i++) {
+        printf("%s\n    {", i ? "," : "");
+        json_function(f);
+        printf("}");
+    }
+    puts("]}");
 }
 
 /* ---- arguments ---- */
@@ -307,8 +307,8 @@ static int run_option(int argc, char **argv)
         list_statuses();
     } else if (strcmp(option, "--functions") == 0) {
         list_functions();
-    } else if (strcmp(option, "--markdown") == 0) {
-        markdown();
+    } else if (strcmp(option, "--json") == 0) {
+        json();
     } else {
         return fail("unknown option", option);
     }
