@@ -34,6 +34,9 @@ static const struct option_info table[] = {
     ROW(fpdu_max, "octets", 0, 65535, 0, "cap on the ULPDU we send; 0 = from the segment size"),
     ROW(first_fpdu_delay_us, "us", 0, 10000000, 0,
         "wait after the Reply before our first FPDU (peers that hook their socket late)"),
+    ROW(nudge_ms, "ms", 0, 3600000, 200,
+        "active side: nothing came for so long after our first FPDU: one empty Write, for a peer "
+        "that overlooked it; 0 = never"),
     ROW(completion, "", 0, 2, 0, "what a completion promises: local, placed or acked (0, 1, 2)"),
     ROW(tcp_buffer, "octets", 0, 1u << 30, 0, "socket buffers; 0 = the system sizes them"),
     ROW(port_low, "port", 1, 65535, 49152, "first ephemeral port"),
@@ -217,6 +220,7 @@ bool options_from_environment(struct options *out, char *error, size_t size)
     if (timeouts && strcmp(timeouts, "off") == 0) {
         out->connect_ms = out->request_ms = out->establish_ms = 0;
         out->disconnect_ms = out->user_timeout_ms = out->keepalive_s = 0;
+        out->nudge_ms = 0;
         if (out->holdback_ms) /* 0 would mean "not at all" */
             out->holdback_ms = 3600000;
     }

@@ -18,7 +18,7 @@ struct options {
     uint32_t connect_ms, request_ms, establish_ms, holdback_ms, disconnect_ms, linger_ms, drain_ms;
     uint32_t user_timeout_ms, keepalive_s;
     /* wire */
-    uint32_t crc, mpa_revision, p2p, retry_v1, fpdu_max, first_fpdu_delay_us;
+    uint32_t crc, mpa_revision, p2p, retry_v1, fpdu_max, first_fpdu_delay_us, nudge_ms;
     uint32_t completion; /* 0 local, 1 placed, 2 acked */
     uint32_t tcp_buffer; /* octets each way, 0 = the system's own sizing */
     /* ports */

@@ -187,6 +187,7 @@ static void the_environment_is_applied(void **state)
     assert_int_equal(o.disconnect_ms, 0);
     assert_int_equal(o.user_timeout_ms, 0);
     assert_int_equal(o.keepalive_s, 0);
+    assert_int_equal(o.nudge_ms, 0);
     setenv("SOFTNDK_OPTIONS", "shards=many", 1);
     assert_false(options_from_environment(&o, error, sizeof error));
     assert_non_null(strstr(error, "shards"));

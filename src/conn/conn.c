@@ -235,6 +235,7 @@ static void timers_init(struct conn *conn, struct engine_shard *home)
     engine_timer_init(&conn->timer, home, timer_fired);
     engine_timer_init(&conn->hold_timer, home, hold_fired);
     engine_timer_init(&conn->first_timer, home, first_fired);
+    nudge_init(conn, home);
     meaning_init(conn, home);
 }
 

@@ -71,6 +71,14 @@ enum conn_timer_kind {
     TIMER_CLOSING
 };
 
+/* The empty Write for a peer that overlooked our first FPDU (nudge.c). */
+enum conn_nudge {
+    NUDGE_OFF,   /* none is to come, or not before the consumer completes the connect */
+    NUDGE_FIRST, /* our first FPDU is not out yet */
+    NUDGE_WAIT,  /* it is; the timer runs */
+    NUDGE_DUE    /* nothing came in time: to be sent at the next boundary of messages */
+};
+
 /* Octets that go out before any FPDU of the queues: a startup frame or the RTR. */
 struct conn_out {
     uint32_t length, sent;
@@ -142,6 +150,8 @@ struct conn_tx {
     atomic_ullong stream;       /* octets TCP ever took, startup frames included */
     uint32_t answers_encoded;
     iwarp_error answer_error;
+    uint64_t first_us,
+        last_us; /* while a nudge may become due: octets of FPDUs were handed to TCP */
 };
 
 struct conn {
@@ -171,6 +181,7 @@ struct conn {
     atomic_bool hangup;  /* FIN or error is in: read to the end */
     atomic_bool requests_failed; /* initiator requests are cancelled from now on */
     atomic_bool fpdu_sent;
+    atomic_uint nudge;       /* enum conn_nudge */
     atomic_bool local_over;  /* the local operation that pended is over */
     atomic_bool invalidated; /* what the receive owner waits for is over */
     atomic_bool held;        /* the receive owner waits for a receive to be posted */
@@ -206,6 +217,7 @@ struct conn {
     struct engine_timer hold_timer;  /* holdback_ms */
     struct engine_timer first_timer; /* first_fpdu_delay_us */
     uint64_t first_fpdu_us;          /* active: not before; set with the Reply */
+    struct engine_timer nudge_timer; /* nudge_ms */
     uint64_t linger_progress_us;
     int linger_unacked;
     uint32_t linger_look_ms;
@@ -276,6 +288,14 @@ enum access_result place_scatter(struct conn *conn, const struct conn_wr *wr, ui
                                  uint32_t need);
 enum access_result place_remote(struct conn *conn, uint32_t token, uint64_t address,
                                 const uint8_t *data, uint32_t length);
+
+/* nudge.c */
+void nudge_init(struct conn *conn, struct engine_shard *home);
+void nudge_begin(struct conn *conn);       /* active: FPDUs may be sent from now on */
+void nudge_fpdu_sent(struct conn *conn);   /* the transmit owner: TCP took octets of FPDUs */
+void nudge_octets_came(struct conn *conn); /* the receive owner: the peer is alive */
+void nudge_add(struct conn *conn, struct conn_batch *b); /* the transmit owner: if one is due */
+void nudge_end(struct conn *conn);                       /* the transmit owner has let go */
 
 /* close.c */
 /* Ends the connection: the first call wins. how, reason and status as in struct conn; status is

@@ -656,6 +656,8 @@ bool rx_work(struct conn *conn)
                 lost(conn, (int)n);
             return false;
         }
+        if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) != NUDGE_OFF)
+            nudge_octets_came(conn);
         atomic_fetch_add_explicit(&conn->counters->in_octets, (unsigned long long)n,
                                   memory_order_relaxed);
         have += (size_t)n;

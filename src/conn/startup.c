@@ -657,6 +657,7 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
         length = (uint32_t)iwarp_rdmap_put_rtr_write(octets, 1, conn->crc);
         then = OUT_ESTABLISHES;
     }
+    nudge_begin(conn);
     atomic_store(&conn->fpdu_sent, length != 0);
     conn->tx.frames = length != 0;
     meaning_begin(conn);

@@ -359,6 +359,8 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
             lost(conn, (int)n);
             return SENT_LOST;
         }
+        if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) != NUDGE_OFF)
+            nudge_fpdu_sent(conn);
         *sent += (size_t)n;
         atomic_fetch_add_explicit(&conn->tx.stream, (unsigned long long)n, memory_order_relaxed);
         atomic_fetch_add_explicit(&conn->counters->out_octets, (unsigned long long)n,
@@ -464,6 +466,8 @@ static bool batch_build(struct conn *conn, struct conn_batch *b)
     size_t limit = conn->crc ? BATCH_OCTETS_CRC : BATCH_OCTETS;
 
     tx_batch_init(b);
+    if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) == NUDGE_DUE)
+        nudge_add(conn, b);
     while (!tx_batch_full(b, limit)) {
         bool progressed;
 
@@ -593,6 +597,7 @@ void tx_end(struct conn *conn)
 
     if (conn->active && engine_timer_cancel(&conn->first_timer))
         conn_unref(conn);
+    nudge_end(conn);
     os_mutex_lock(&conn->lock);
     if (conn->how == HOW_DRAIN && conn->tail_length) {
         struct conn_out *out = atomic_load(&conn->out);
