@@ -39,6 +39,9 @@ static const struct option_info table[] = {
         "that overlooked it; 0 = never"),
     ROW(completion, "", 0, 2, 0, "what a completion promises: local, placed or acked (0, 1, 2)"),
     ROW(tcp_buffer, "octets", 0, 1u << 30, 0, "socket buffers; 0 = the system sizes them"),
+    ROW(staging_cap, "octets", 65544, 1u << 30, 64u << 20,
+        "incomplete FPDUs that the process keeps; above it the connection without progress for "
+        "the longest time is reset"),
     ROW(port_low, "port", 1, 65535, 49152, "first ephemeral port"),
     ROW(port_high, "port", 1, 65535, 65535, "last ephemeral port"),
     ROW(max_pending_connects, "connectors", 1, 65536, 128, "undecided connectors of one listener"),

@@ -19,8 +19,9 @@ struct options {
     uint32_t user_timeout_ms, keepalive_s;
     /* wire */
     uint32_t crc, mpa_revision, p2p, retry_v1, fpdu_max, first_fpdu_delay_us, nudge_ms;
-    uint32_t completion; /* 0 local, 1 placed, 2 acked */
-    uint32_t tcp_buffer; /* octets each way, 0 = the system's own sizing */
+    uint32_t completion;  /* 0 local, 1 placed, 2 acked */
+    uint32_t tcp_buffer;  /* octets each way, 0 = the system's own sizing */
+    uint32_t staging_cap; /* octets of incomplete FPDUs that the process keeps */
     /* ports */
     uint32_t port_low, port_high, max_pending_connects, max_startups;
     /* engine */

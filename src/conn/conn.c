@@ -97,7 +97,7 @@ void conn_unref(struct conn *conn)
     if (atomic_fetch_sub(&conn->references, 1) != 1)
         return;
     free(atomic_load(&conn->out));
-    free(conn->rx.partial);
+    free(conn->rx.partial.octets);
     free(conn->reads);
     free(conn->answers);
     free(conn->parser);

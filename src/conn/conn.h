@@ -13,7 +13,8 @@
  * Receive state belongs to the receive owner, transmit state to the transmit owner. conn->lock
  * guards the state of the connection (startup, ending, timer); it is never held over a system call
  * that moves data, but events to the provider are raised under it, so that their order is the
- * order of the states. Lock order: conn->lock, queue lock, CQ lock, engine.
+ * order of the states. Lock order: conn->lock, queue lock, CQ lock, engine. The lists of all
+ * connections (twins in meaning.c, holders of octets in partial.c) have locks of their own, leaves.
  *
  * References: the provider's connector holds one, a watched descriptor one, an armed timer one, a
  * direction on a run list one; who kicks holds one of these.
@@ -147,6 +148,9 @@ bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *pe
 /* The 32-bit reason of the end (base/reason.h), 0 while there is none. */
 uint32_t conn_reason(struct conn *conn);
 uint32_t conn_reason_locked(const struct conn *conn); /* inside an event */
+
+/* Octets of incomplete FPDUs that the process keeps between receives; for tests. */
+size_t conn_staged(void);
 
 /* Status for a failure of the os floor, by what was being done (errmap.c, the only place). */
 NTSTATUS conn_status_from_connect(int error);

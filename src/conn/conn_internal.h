@@ -103,6 +103,20 @@ enum conn_meaning { MEANING_LOCAL, MEANING_PLACED, MEANING_ACKED };
 
 struct conn_batch; /* tx.c */
 
+/* Octets between two turns of the receive owner (partial.c). */
+struct conn_partial {
+    uint8_t *octets;
+    uint32_t length;
+    bool held; /* perhaps in the list */
+    bool told; /* the reason was left at the queue pair */
+    /* the list of all that hold octets; its lock */
+    struct conn *older, *newer;
+    bool listed, chosen; /* chosen: to be reset, out of the list for good */
+    uint32_t counted;    /* of the total */
+    uint64_t since_us;   /* last progress */
+    size_t chosen_total; /* octets of the process when it was chosen */
+};
+
 struct conn_rx {
     struct conn_dir dir;
     struct iwarp_track_rx track;
@@ -117,15 +131,13 @@ struct conn_rx {
     struct iwarp_track_read read;
     bool read_active;
     uint32_t read_sge, read_sge_offset;
-    /* octets of an incomplete FPDU between two calls */
-    uint8_t *partial;
-    uint32_t partial_length, partial_room;
+    struct conn_partial partial;
     /* an invalidation is waited for: of the Send in `current`, or of a finished Read */
     bool waiting;
     uint8_t waiting_opcode;
     uint32_t waiting_length, waiting_token;
     struct conn_wr *waiting_read;
-    bool holding;    /* a Send met no receive: its FPDU is at the front of `partial` */
+    bool holding;    /* a Send met no receive: its FPDU is the first of `partial` */
     bool hold_spent; /* it waited holdback_ms in vain */
     uint64_t hold_until_us;
 };
@@ -282,6 +294,12 @@ void rx_flush(struct conn *conn); /* by the receive owner, in any state with que
 bool tx_work(struct conn *conn);
 void tx_end(struct conn *conn);
 void tx_batch_free(struct conn_batch *batch, struct conn *conn);
+/* partial.c; the receive owner. To the front of staging; how many octets. */
+size_t partial_load(struct conn *conn, uint8_t *staging);
+/* Keeps what could not be used; progress: an FPDU was processed since the last time. May reset a
+ * connection, this one included. */
+void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool progress);
+void partial_drop(struct conn *conn);
 /* place.c: copies octets into a request's SGEs from where *sge and *offset stand. */
 enum access_result place_scatter(struct conn *conn, const struct conn_wr *wr, uint32_t *sge,
                                  uint32_t *offset, const uint8_t *data, uint32_t length,

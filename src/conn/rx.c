@@ -4,8 +4,8 @@
  * parsed, its CRC checked, its octets placed; completions are handed over once a batch, then the
  * transmit direction is kicked once if there is an answer to send.
  *
- * Only octets of an incomplete FPDU (or those behind an invalidation that waits) leave the staging
- * area: into a buffer of the connection, counted against a cap of the process. Everything from the
+ * Only octets of an incomplete FPDU (or those behind one that waits) leave the staging area: into a
+ * buffer of the connection, counted against a cap of the process (partial.c). Everything from the
  * wire is checked before it is used; an error ends the connection with a Terminate, the rest of the
  * process does not notice.
  */
@@ -20,10 +20,6 @@
 
 #define RX_COMPLETIONS 64u
 #define RX_HELPINGS    4 /* receives of one turn */
-/* Octets of incomplete FPDUs held outside staging areas by the whole process. */
-#define RX_PARTIAL_CAP (64u << 20)
-
-static atomic_size_t partial_total;
 
 struct rx_run {
     struct conn_completion list[RX_COMPLETIONS];
@@ -487,48 +483,6 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
     return at;
 }
 
-/* ---- between two calls ---------------------------------------------------------------------- */
-
-static void partial_drop(struct conn *conn)
-{
-    atomic_fetch_sub(&partial_total, conn->rx.partial_room);
-    free(conn->rx.partial);
-    conn->rx.partial = NULL;
-    conn->rx.partial_length = conn->rx.partial_room = 0;
-}
-
-/* Moves what an earlier call left behind to the front of the staging area. */
-static size_t partial_load(struct conn *conn, uint8_t *staging)
-{
-    size_t length = conn->rx.partial_length;
-
-    if (length) {
-        memcpy(staging, conn->rx.partial, length);
-        partial_drop(conn);
-        if (RED("partial_fpdu_lost"))
-            return 0;
-    }
-    return length;
-}
-
-static void partial_keep(struct conn *conn, const uint8_t *octets, size_t length)
-{
-    struct conn_rx *rx = &conn->rx;
-
-    if (length == 0)
-        return;
-    rx->partial =
-        atomic_fetch_add(&partial_total, length) + length <= RX_PARTIAL_CAP ? malloc(length) : NULL;
-    rx->partial_room = (uint32_t)length;
-    if (!rx->partial) {
-        partial_drop(conn);
-        conn_end(conn, HOW_RST, R(LOCAL_FAULT, STAGING_CAP), STATUS_INSUFFICIENT_RESOURCES);
-        return;
-    }
-    memcpy(rx->partial, octets, length);
-    rx->partial_length = (uint32_t)length;
-}
-
 /* ---- the ends that TCP reports -------------------------------------------------------------- */
 
 static void fin_in(struct conn *conn, size_t left)
@@ -615,7 +569,7 @@ bool rx_work(struct conn *conn)
     struct rx_run run;
     uint8_t *staging = engine_staging();
     size_t have, used;
-    bool more = false;
+    bool more = false, progress = false;
 
     run.count = 0;
     run.retire = run.kick = run.stop = run.hold = false;
@@ -634,6 +588,7 @@ bool rx_work(struct conn *conn)
     if (have) {
         used = rx_parse(conn, &run, staging, have);
         have -= used;
+        progress = used != 0;
         memmove(staging, staging + used, have);
     }
     for (int i = 0; !run.stop; i++) {
@@ -649,6 +604,7 @@ bool rx_work(struct conn *conn)
             break;
         if (n <= 0) {
             run_end(conn, &run);
+            partial_drop(conn);
             /* A failure that transmit was told of shows here as an end. */
             if (n == 0 && !atomic_load(&conn->tx_error))
                 fin_in(conn, have);
@@ -663,13 +619,14 @@ bool rx_work(struct conn *conn)
         have += (size_t)n;
         used = rx_parse(conn, &run, staging, have);
         have -= used;
+        progress |= used != 0;
         if (have)
             memmove(staging, staging + used, have);
         if ((size_t)n < room && !atomic_load(&conn->hangup))
             break; /* drained; what comes later is a new edge */
     }
     if (!run.stop || conn->rx.waiting || run.hold)
-        partial_keep(conn, staging, have);
+        partial_keep(conn, staging, have, progress);
     run_end(conn, &run);
     return more;
 }

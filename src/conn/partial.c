@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Octets that the receive owner could not use yet: of an incomplete FPDU, or behind one that waits
+ * for a receive or an invalidation. Between two of its turns they leave the thread's staging area
+ * for a buffer of the connection. All these buffers together are capped (option staging_cap of the
+ * adapter whose connection asks for room): when the cap would be passed, the connection that made
+ * no progress for the longest time is reset, which may be the asking one. Progress is an FPDU that
+ * was processed; a peer that sends an octet now and then makes none.
+ *
+ * Invariants: every connection that holds octets stands in the list, the one without progress for
+ * the longest time first; `total` is the sum of what they hold. One that is chosen leaves both at
+ * once, though its buffer lives until its own receive owner lets go: that is what the process may
+ * hold beyond the cap, for a moment. Who stands in the list has not ended its receive direction, so
+ * it is alive while the lock is held.
+ *
+ * Lock: list_lock (leaf): the list, `total`, and the members of struct conn_partial behind `lock`.
+ * Nobody is ended under it: the end of another connection takes that one's lock, and perhaps runs
+ * its directions to their end on this thread.
+ */
+#include <ntstatus.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/red.h"
+#include "conn/conn_internal.h"
+
+static os_mutex list_lock = OS_MUTEX_INITIALIZER;
+static struct conn *oldest, *newest;
+static size_t total;
+
+size_t conn_staged(void)
+{
+    size_t octets;
+
+    os_mutex_lock(&list_lock);
+    octets = total;
+    os_mutex_unlock(&list_lock);
+    return octets;
+}
+
+/* Lock held, like the next ones. */
+static void list_remove(struct conn *conn)
+{
+    struct conn_partial *p = &conn->rx.partial;
+
+    if (!p->listed)
+        return;
+    *(p->older ? &p->older->rx.partial.newer : &oldest) = p->newer;
+    *(p->newer ? &p->newer->rx.partial.older : &newest) = p->older;
+    p->listed = false;
+    total -= p->counted;
+    p->counted = 0;
+}
+
+static void list_append(struct conn *conn)
+{
+    struct conn_partial *p = &conn->rx.partial;
+
+    p->older = newest;
+    p->newer = NULL;
+    *(newest ? &newest->rx.partial.newer : &oldest) = conn;
+    newest = conn;
+    p->listed = true;
+    p->since_us = os_now_us();
+}
+
+/* Takes the slowest out, with a reference for the caller. */
+static struct conn *choose(struct conn *asking, uint32_t length, uint32_t cap)
+{
+    /* One that wants more than there is for all gains nothing by the end of others. */
+    struct conn *slowest = length > cap || RED("partial-asking-one-goes") ? asking : oldest;
+    struct conn_partial *p = &slowest->rx.partial;
+    size_t before = total;
+
+    conn_ref(slowest);
+    p->chosen = true;
+    p->chosen_total = total;
+    list_remove(slowest);
+    if (RED("partial-stays-counted"))
+        total = before;
+    return slowest;
+}
+
+/* conn holds length octets from now on. */
+static void account(struct conn *conn, uint32_t length, bool progress)
+{
+    struct conn_partial *p = &conn->rx.partial;
+    uint32_t cap = conn->options->staging_cap;
+
+    os_mutex_lock(&list_lock);
+    if (p->chosen) { /* it is about to end */
+        os_mutex_unlock(&list_lock);
+        return;
+    }
+    if (p->listed && (progress || RED("partial-trickle-is-progress")))
+        list_remove(conn);
+    if (!p->listed)
+        list_append(conn);
+    total = total - p->counted + length;
+    p->counted = length;
+    while (p->listed && total > cap) {
+        struct conn *slowest = choose(conn, length, cap);
+
+        os_mutex_unlock(&list_lock);
+        conn_end(slowest, HOW_RST, R(LOCAL_FAULT, STAGING_CAP), STATUS_INSUFFICIENT_RESOURCES);
+        conn_unref(slowest);
+        os_mutex_lock(&list_lock);
+    }
+    os_mutex_unlock(&list_lock);
+}
+
+size_t partial_load(struct conn *conn, uint8_t *staging)
+{
+    struct conn_partial *p = &conn->rx.partial;
+    size_t length = p->length;
+
+    if (length)
+        memcpy(staging, p->octets, length);
+    free(p->octets);
+    p->octets = NULL;
+    p->length = 0;
+    return RED("partial_fpdu_lost") ? 0 : length;
+}
+
+void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool progress)
+{
+    struct conn_partial *p = &conn->rx.partial;
+
+    if (length == 0) {
+        partial_drop(conn);
+        return;
+    }
+    p->octets = malloc(length);
+    if (!p->octets) {
+        conn_end(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
+        return;
+    }
+    memcpy(p->octets, octets, length);
+    p->length = (uint32_t)length;
+    p->held = true;
+    account(conn, (uint32_t)length, progress);
+}
+
+void partial_drop(struct conn *conn)
+{
+    struct conn_partial *p = &conn->rx.partial;
+    bool chosen;
+
+    free(p->octets);
+    p->octets = NULL;
+    p->length = 0;
+    if (!p->held)
+        return;
+    p->held = false;
+    os_mutex_lock(&list_lock);
+    chosen = p->chosen;
+    list_remove(conn);
+    os_mutex_unlock(&list_lock);
+    if (chosen && !p->told) {
+        char text[200];
+
+        p->told = true;
+        snprintf(text, sizeof text,
+                 "reset: octets of incomplete FPDUs in this process (have %zu, need <= staging_cap "
+                 "%u), and this connection has processed none for %llu ms",
+                 p->chosen_total, conn->options->staging_cap,
+                 (unsigned long long)(os_now_us() - p->since_us) / 1000);
+        conn->ops->note(conn->qp, text);
+    }
+}
