@@ -162,6 +162,12 @@ NTSTATUS softndk_set_pend(const char *mode);
  */
 NTSTATUS softndk_set_fail(const char *rules);
 
+/*
+ * Misuses of kernel services found so far in this process (waiting at DISPATCH_LEVEL, freeing an
+ * MDL whose pages are locked, ...): each one is also a line "finding: ..." of the log.
+ */
+ULONG softndk_finding_count(void);
+
 /* The options as a table, one a line: name, default, range, unit, meaning. */
 size_t softndk_options_describe(char *text, size_t size);
 

@@ -13,6 +13,7 @@
 #include "conn/reason_text.h"
 #include "base/options.h"
 #include "base/red.h"
+#include "nt/nt.h"
 #include "provider/adapter.h"
 #include "provider/hooks.h"
 #include "provider/sockaddr.h"
@@ -297,6 +298,11 @@ NTSTATUS softndk_set_pend(const char *mode)
 NTSTATUS softndk_set_fail(const char *rules)
 {
     return fail_set(rules) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+ULONG softndk_finding_count(void)
+{
+    return nt_finding_count();
 }
 
 size_t softndk_options_describe(char *text, size_t size)

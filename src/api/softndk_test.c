@@ -295,6 +295,17 @@ static void steering_checks_its_text(void **state)
     assert_int_equal(softndk_set_fail(NULL), STATUS_SUCCESS);
 }
 
+static void findings_are_counted(void **state)
+{
+    ULONG before = softndk_finding_count();
+
+    (void)state;
+    KeLowerIrql(DISPATCH_LEVEL); /* upwards: a misuse */
+    assert_int_equal(softndk_finding_count(), before + 1);
+    KeLowerIrql(PASSIVE_LEVEL);
+    assert_int_equal(softndk_finding_count(), before + 1);
+}
+
 static void the_options_are_described(void **state)
 {
     size_t need = softndk_options_describe(NULL, 0);
@@ -353,6 +364,7 @@ int main(void)
         cmocka_unit_test(addresses_go_to_text_and_back),
         cmocka_unit_test(a_reason_stays_at_the_object),
         cmocka_unit_test(steering_checks_its_text),
+        cmocka_unit_test(findings_are_counted),
         cmocka_unit_test(the_options_are_described),
         cmocka_unit_test(the_version_is_the_projects),
     };

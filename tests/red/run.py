@@ -9,6 +9,10 @@ test needs any to reach the place; # begins a comment.
 
     iwarp-crc-unchecked  iwarp_mpa_test
     cq-lost-arm          integration_cq_test  SOFTNDK_PEND=always
+    cq-lost-arm          conformance:CQ-031
+
+A test `conformance:ARGUMENT[,ARGUMENT...]` is the program ndkconform with these arguments: cases,
+topics, options.
 
 First each test runs without a breach, once for each environment listed, and must pass. Then each
 case runs with its breach and must fail: a status other than 0, a crash, or no end within the
@@ -33,6 +37,7 @@ import sys
 import time
 
 SKIPPED = 77
+KIT = "conformance:"  # a test of this kind is cases of ndkconform
 TRIES = 3  # runs of a test with its breach before it counts as surviving
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -146,7 +151,7 @@ def check_lists(cases, tests, breaches, tally):
     for case in cases:
         if case.breach not in breaches:
             tally.bad(f'{case.where}: there is no RED("{case.breach}") in src/')
-        if case.test not in tests:
+        if case.test not in tests and not case.test.startswith(KIT):
             tally.bad(f"{case.where}: there is no test {case.test}")
 
 
@@ -155,6 +160,13 @@ def check_lists(cases, tests, breaches, tally):
 
 def no_core():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def command(arguments, test):
+    """The words that run a test."""
+    if test.startswith(KIT):
+        return [arguments.build / "bin/ndkconform", *test[len(KIT):].split(",")]
+    return [arguments.build / "bin/tests" / test]
 
 
 def run(arguments, case, breach):
@@ -167,10 +179,9 @@ def run(arguments, case, breach):
     if breach:
         environment["SOFTNDK_RED_BREACH"] = breach
     begin = time.monotonic()
-    program = arguments.build / "bin/tests" / case.test
     # A group of its own, so that what the test started ends with it.
     with subprocess.Popen(
-        [program],
+        command(arguments, case.test),
         cwd=arguments.build,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -227,7 +238,7 @@ def run_all(arguments, work, breached):
 def run_cases(arguments, cases, tally):
     present = []
     for case in cases:
-        if (arguments.build / "bin/tests" / case.test).is_file():
+        if command(arguments, case.test)[0].is_file():
             present.append(case)
         else:
             tally.bad(f"{label(case, case.breach)}: the red build has no program {case.test}")
