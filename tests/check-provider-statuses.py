@@ -33,7 +33,7 @@ header_statuses = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(header_statuses)
 ROOT = header_statuses.ROOT
 
-CONNECT = {"NdkConnect"}
+CONNECT = {"NdkConnect", "NdkConnectWithSharedEndpoint"}
 COMPLETE = {"NdkCompleteConnect", "NdkCompleteConnectEx"}
 ACCEPT = {"NdkAccept", "NdkAcceptEx"}
 DISCONNECT = {"NdkDisconnect"}

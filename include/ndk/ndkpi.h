@@ -113,7 +113,6 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  free port
  *   STATUS_INVALID_ADDRESS         both            the local address does not belong to this
  *                                                  adapter
- *   STATUS_NOT_SUPPORTED           async-possible* shared endpoints are not implemented yet
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 6.4.
  */

@@ -20,10 +20,11 @@ extern "C" {
  * created with port 0. *pAddressLength: bytes at pAddress, then bytes written or needed.
  * Slot shared endpoint[2]. IRQL <= DISPATCH_LEVEL. Since 1.1. Never pends.
  * Statuses:
- *   STATUS_SUCCESS                 inline          the address was written; *pAddressLength is the
- *                                                  bytes written
+ *   STATUS_SUCCESS                 inline          the address was written; *pAddressLength is
+ *                                                  the bytes written
  *   STATUS_BUFFER_TOO_SMALL        inline          the buffer cannot hold the address;
  *                                                  *pAddressLength is the size needed
+ *   STATUS_INVALID_PARAMETER       inline*         pAddressLength is NULL
  *   any other                      inline          the list is open-ended
  * NDKPI reference 15.1.
  */
@@ -120,7 +121,26 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT)(
  *   STATUS_IO_TIMEOUT              both            no answer in time; may be tried again
  *   STATUS_ADDRESS_ALREADY_EXISTS  both            a connection between these two addresses and
  *                                                  ports exists
- *   STATUS_NOT_SUPPORTED           async-possible* shared endpoints are not implemented yet
+ *   STATUS_INVALID_PARAMETER       async-possible* the shared endpoint or the queue pair is NULL,
+ *                                                  something else or of another adapter, or
+ *                                                  pPrivateData is NULL although
+ *                                                  PrivateDataLength is not 0
+ *   STATUS_INVALID_ADDRESS         async-possible* pDestAddress is no address with a port, or not
+ *                                                  of the endpoint's family
+ *   STATUS_SHARING_VIOLATION       async-possible* the system no longer lets this process use the
+ *                                                  endpoint's address
+ *   STATUS_INVALID_BUFFER_SIZE     async-possible* more private data than the adapter's
+ *                                                  MaxCallerData
+ *   STATUS_CONNECTION_ACTIVE       async-possible* the connector or the queue pair is connecting
+ *                                                  or connected already, or the queue pair was
+ *                                                  before
+ *   STATUS_CONNECTION_INVALID      async-possible* an earlier attempt used up this connector:
+ *                                                  create a new one
+ *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
+ *                                                  connection broke before it was in
+ *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
+ *                                                  meanwhile
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.2.
  */

@@ -82,6 +82,7 @@ struct conn_binding {
     uint32_t inbound_reads, outbound_reads;
     const void *private_data;
     uint32_t private_length;
+    bool shares_port; /* active: other sockets connect from the same local address */
 };
 
 /*
@@ -96,8 +97,7 @@ void conn_unref(struct conn *conn);
 
 /*
  * Active side: a socket bound to local, connecting to peer. STATUS_SUCCESS: started, ops->connected
- * follows. Otherwise nothing was started: the statuses of NdkConnect. No bind when local's port is
- * 0. binding->qp may be NULL (the attempt is abandoned later).
+ * follows. Otherwise nothing was started: the statuses of NdkConnect. local's port is not 0.
  */
 NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
                       const struct conn_binding *binding);

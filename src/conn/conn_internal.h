@@ -222,7 +222,8 @@ struct conn {
     uint8_t *tail; /* HOW_DRAIN: octets still to send */
     uint32_t tail_length, tail_sent;
     bool established, event_raised, local_disconnect, closed, active;
-    bool started; /* a descriptor exists or existed: ops->closed comes from its end */
+    bool started;     /* a descriptor exists or existed: ops->closed comes from its end */
+    bool shares_port; /* active: fixed before the first socket */
     enum conn_timer_kind timer_kind;
     struct engine_timer timer;
     uint64_t timer_due_us;

@@ -131,6 +131,30 @@ static void connect_undo(struct conn *conn)
     conn->initiator = conn->receive = NULL;
 }
 
+/* A socket bound to local that is connecting to peer, or -errno. */
+static int connect_socket(const struct conn *conn, const struct os_addr *local,
+                          const struct os_addr *peer)
+{
+    int octets = (int)conn->options->tcp_buffer;
+    int fd = os_tcp_socket((enum os_family)peer->family);
+    int err;
+
+    if (fd < 0)
+        return fd;
+    os_tcp_set_buffers(fd, octets, octets);
+    err = conn->shares_port ? os_tcp_share(fd) : 0;
+    if (err == 0)
+        err = os_tcp_bind(fd, local);
+    if (err == -EADDRNOTAVAIL)
+        err = -EINVAL; /* no address of this host; of connect() it means that the 4-tuple is used */
+    if (err == 0)
+        err = os_tcp_connect(fd, peer);
+    if (err == 0 || err == -EINPROGRESS)
+        return fd;
+    os_tcp_close(fd);
+    return err;
+}
+
 NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
                       const struct conn_binding *binding)
 {
@@ -138,6 +162,7 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
 
     configure(conn, binding);
     conn->active = true;
+    conn->shares_port = binding->shares_port;
     bind_queues(conn, binding);
     if (!keep(&conn->own_private, &conn->own_private_length, binding->private_data,
               binding->private_length) ||
@@ -145,17 +170,11 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
         connect_undo(conn);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
-    conn->fd = os_tcp_socket((enum os_family)peer->family);
+    conn->fd = connect_socket(conn, local, peer);
     if (conn->fd < 0) {
         err = conn->fd;
         goto failed;
     }
-    os_tcp_set_buffers(conn->fd, (int)conn->options->tcp_buffer, (int)conn->options->tcp_buffer);
-    err = os_tcp_bind(conn->fd, local);
-    if (err == 0)
-        err = os_tcp_connect(conn->fd, peer);
-    if (err != 0 && err != -EINPROGRESS)
-        goto failed;
     os_mutex_lock(&conn->lock);
     conn->peer = *peer;
     conn->local = *local;
@@ -232,14 +251,9 @@ void startup_retry(struct engine_work *work)
     iwarp_mpa_parser_init(conn->parser, IWARP_MPA_REPLY, 1);
     atomic_store(&conn->writable, false);
     atomic_store(&conn->hangup, false);
-    conn->fd = os_tcp_socket((enum os_family)conn->peer.family);
-    if (conn->fd >= 0)
-        os_tcp_set_buffers(conn->fd, (int)conn->options->tcp_buffer,
-                           (int)conn->options->tcp_buffer);
-    err = conn->fd < 0 ? conn->fd : os_tcp_bind(conn->fd, &conn->local);
-    if (err == 0)
-        err = os_tcp_connect(conn->fd, &conn->peer);
-    if (err == 0 || err == -EINPROGRESS) {
+    conn->fd = connect_socket(conn, &conn->local, &conn->peer);
+    err = conn->fd < 0 ? conn->fd : 0;
+    if (err == 0) {
         atomic_store(&conn->state, CONN_CONNECTING);
         err = conn_watch(conn, atomic_load(&conn->home));
     }

@@ -53,6 +53,15 @@ struct os_iov { /* same layout as struct iovec (asserted in the Linux backend) *
 
 int os_tcp_socket(enum os_family family); /* descriptor or -errno; IPv6 sockets are v6-only */
 int os_tcp_bind(int fd, const struct os_addr *local);
+/*
+ * An address that many sockets of this process connect from. The holder is bound, then held; from
+ * then on only sockets that were shared before their bind can have the address: every other bind,
+ * of whatever process and with whatever options of ours, gives -EADDRINUSE. The holder never
+ * listens; the address is free when the holder and all that share it are closed. Sockets that share
+ * must differ in their peer: connect gives -EADDRNOTAVAIL otherwise.
+ */
+int os_tcp_hold(int fd);
+int os_tcp_share(int fd);
 int os_tcp_connect(int fd, const struct os_addr *peer); /* 0, -EINPROGRESS or the failure */
 int os_tcp_connect_result(int fd);                      /* pending socket error, cleared */
 int os_tcp_listen(int fd, int backlog);

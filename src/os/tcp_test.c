@@ -402,6 +402,114 @@ static void pause_and_resume(void **state)
     os_tcp_close(listener);
 }
 
+/* A bound socket of the kind that connections use; the descriptor or -errno. */
+static int bound(const struct os_addr *at, bool share)
+{
+    int fd = os_tcp_socket((enum os_family)at->family);
+    int rc = share ? os_tcp_share(fd) : 0;
+
+    if (rc == 0)
+        rc = os_tcp_bind(fd, at);
+    if (rc < 0) {
+        os_tcp_close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+/* A connection from a held address; its two descriptors. */
+static void connect_from(const struct os_addr *from, int listener, const struct os_addr *to, int *a,
+                         int *b)
+{
+    struct os_addr peer;
+    int rc;
+
+    *a = bound(from, true);
+    assert_true(*a >= 0);
+    rc = os_tcp_connect(*a, to);
+    assert_true(rc == 0 || rc == -EINPROGRESS);
+    assert_true(TEST_WAIT((*b = os_tcp_accept(listener, &peer)) != -EAGAIN));
+    assert_true(*b >= 0);
+    assert_true(os_addr_equal(&peer, from));
+}
+
+/* Two destinations from one port; the same one twice is refused by the kernel; nobody but sockets
+ * that share has the address, until all are closed. */
+static void held_address(const char *text)
+{
+    struct os_addr first, second, at = test_addr(text);
+    int l1 = test_listener(text, &first), l2 = test_listener(text, &second);
+    int holder, a1, a2, b1, b2, fd;
+
+    holder = bound(&at, false);
+    assert_true(holder >= 0);
+    assert_int_equal(os_tcp_local(holder, &at), 0);
+    assert_int_equal(os_tcp_hold(holder), 0);
+    assert_int_equal(bound(&at, false), -EADDRINUSE); /* to listen, to connect, to hold */
+    connect_from(&at, l1, &first, &a1, &b1);
+    connect_from(&at, l2, &second, &a2, &b2);
+    fd = bound(&at, true);
+    assert_true(fd >= 0);
+    assert_int_equal(os_tcp_connect(fd, &first), -EADDRNOTAVAIL);
+    os_tcp_close(fd);
+    assert_int_equal(bound(&at, false), -EADDRINUSE);
+    /* An orderly end leaves a wait state, which is in nobody's way. */
+    os_tcp_close(a1);
+    os_tcp_close(b1);
+    connect_from(&at, l1, &first, &a1, &b1);
+    os_tcp_close(holder);
+    os_tcp_close(a1);
+    os_tcp_close(a2);
+    os_tcp_close(b1);
+    os_tcp_close(b2);
+    os_tcp_close(l1);
+    os_tcp_close(l2);
+}
+
+static void holding_v4(void **state)
+{
+    (void)state;
+    held_address("127.0.0.1");
+}
+
+static void holding_v6(void **state)
+{
+    (void)state;
+    if (!have_v6()) {
+        print_message("skipped: ::1 is not there\n");
+        skip();
+    }
+    held_address("::1");
+}
+
+/* The port is free when the last of them is closed, wait states aside; and can be held again. */
+static void held_until_the_last(void **state)
+{
+    struct os_addr to, at = test_addr("127.0.0.1");
+    int listener = test_listener("127.0.0.1", &to);
+    int holder = bound(&at, false), a, b, fd;
+
+    (void)state;
+    assert_int_equal(os_tcp_local(holder, &at), 0);
+    assert_int_equal(os_tcp_hold(holder), 0);
+    connect_from(&at, listener, &to, &a, &b);
+    os_tcp_close(holder);
+    os_tcp_close(a); /* first: the wait state is this port's */
+    os_tcp_close(b);
+    fd = bound(&at, false);
+    assert_true(fd >= 0);
+    assert_int_equal(os_tcp_hold(fd), 0);
+    connect_from(&at, listener, &to, &a, &b);
+    os_tcp_abort(a);
+    os_tcp_abort(b);
+    os_tcp_close(fd);
+    fd = bound(&at, false);
+    assert_true(fd >= 0);
+    assert_int_equal(os_tcp_listen(fd, 1), 0);
+    os_tcp_close(fd);
+    os_tcp_close(listener);
+}
+
 static void segment_size(void **state)
 {
     struct tcp_info info;
@@ -454,6 +562,9 @@ int main(void)
         cmocka_unit_test(peeking),
         cmocka_unit_test(connect_refused),
         cmocka_unit_test(pause_and_resume),
+        cmocka_unit_test(holding_v4),
+        cmocka_unit_test(holding_v6),
+        cmocka_unit_test(held_until_the_last),
         cmocka_unit_test(segment_size),
         cmocka_unit_test(tuning),
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The adapter's dispatch table and the slots that belong to no other object: NdkQueryAdapterInfo
- * and NdkCreateSharedEndpoint. Called by consumers; no lock.
+ * The adapter's dispatch table and the slot that belongs to no other object: NdkQueryAdapterInfo.
+ * Called by consumers; no lock.
  */
 #include "provider/adapter_slots.h"
 
@@ -16,6 +16,7 @@
 #include "provider/listener.h"
 #include "provider/mr.h"
 #include "provider/pd.h"
+#include "provider/shared_endpoint.h"
 
 static NTSTATUS adapter_query_info(NDK_ADAPTER *ndk, NDK_ADAPTER_INFO *info, ULONG *size)
 {
@@ -48,28 +49,12 @@ static NTSTATUS adapter_query_info(NDK_ADAPTER *ndk, NDK_ADAPTER_INFO *info, ULO
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS adapter_create_shared_endpoint(NDK_ADAPTER *ndk, CONST PSOCKADDR address,
-                                               ULONG length, NDK_FN_CREATE_COMPLETION completion,
-                                               PVOID context, NDK_SHARED_ENDPOINT **out)
-{
-    struct object *parent = &adapter_from(ndk)->object;
-    NTSTATUS status = object_injected(parent, CALL_CREATE_SHARED_ENDPOINT);
-
-    (void)address;
-    (void)length;
-    if (status == STATUS_SUCCESS)
-        status = object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, STATUS_NOT_SUPPORTED,
-                             "shared endpoints are not supported by this version");
-    return create_answer(parent, CALL_CREATE_SHARED_ENDPOINT, completion, context, status, NULL,
-                         (void **)out);
-}
-
 const NDK_ADAPTER_DISPATCH adapter_dispatch = {
     .NdkQueryExtension = object_query_extension,
     .NdkQueryAdapterInfo = adapter_query_info,
     .NdkCreateCq = cq_create,
     .NdkCreatePd = pd_create,
-    .NdkCreateSharedEndpoint = adapter_create_shared_endpoint,
+    .NdkCreateSharedEndpoint = shared_endpoint_create,
     .NdkCreateConnector = connector_create,
     .NdkCreateListener = listener_create,
     .NdkBuildLAM = lam_build,

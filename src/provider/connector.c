@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Connectors: creation, close, and what the connection tells of itself. See connector.h; the calls
- * are in connector_calls.c.
+ * are in connector_connect.c and connector_calls.c.
  *
  * A request is put into `pending` before the connection is asked to start, since its event may come
  * at once; a start that fails takes it back. Whoever gets the pointer by exchange completes it.
@@ -16,6 +16,7 @@
 #include "conn/reason_text.h"
 #include "provider/adapter.h"
 #include "provider/listener.h"
+#include "provider/shared_endpoint.h"
 #include "provider/sockaddr.h"
 
 /* ---- events of the connection (under conn->lock, except closed) -------------------------------
@@ -151,6 +152,7 @@ static void on_closed(void *up)
 {
     struct connector *k = up;
 
+    shared_endpoint_leave(k);
     if (k->listener)
         listener_startup_remove(k->listener, k);
     if (k->listener && !atomic_load(&k->delivered))

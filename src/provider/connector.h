@@ -20,13 +20,15 @@
 #include "provider/qp.h"
 
 struct listener;
+struct shared_endpoint;
 
 struct connector {
     struct object object;
     struct conn *conn;
     struct qp *qp; /* bound by Connect or Accept; an antecedent from then on */
     struct endpoint *endpoint;
-    ADDRESS_FAMILY family; /* the number the consumer uses for IPv6, 0: Windows' */
+    struct shared_endpoint *shared; /* the endpoint is its; an antecedent then */
+    ADDRESS_FAMILY family;          /* the number the consumer uses for IPv6, 0: Windows' */
 
     _Atomic(struct request *) pending, disconnecting;
     _Atomic enum call pending_call; /* what `pending` asks; set before it */
@@ -44,6 +46,10 @@ struct connector {
     atomic_bool delivered;                             /* the connect event is due or was raised */
     struct connector *startup_next, *startup_previous; /* listener's list; its lock */
     bool in_startup;
+    /* active side, over a shared endpoint: the list of its 4-tuples; its lock */
+    struct connector *shared_next, *shared_previous;
+    struct os_addr shared_peer;
+    bool in_shared;
     bool undecided;    /* counts at the listener; consumer's calls only, after delivery */
     bool active;       /* counts as an active connection; conn->lock */
     bool connect_told; /* Connect has its answer; conn->lock */
@@ -69,6 +75,25 @@ bool connector_incoming(struct listener *listener, int fd, const struct os_addr 
 /* The consumer has decided about an incoming connector: it counts no longer as undecided. */
 void connector_decided(struct connector *connector);
 
+/*
+ * Parts that the calls share; each leaves its reason. The queue pair becomes an antecedent; undone
+ * (last taken, first undone) only while nothing else can have touched the connector.
+ */
+NTSTATUS connector_take_qp(struct connector *k, enum call call, NDK_QP *qp);
+void connector_untake_qp(struct connector *k);
+NTSTATUS connector_check_private(struct connector *k, enum call call, CONST VOID *data,
+                                 ULONG length, ULONG most);
+
+/* Slots of connector_connect.c. */
+NTSTATUS connector_connect(NDK_CONNECTOR *connector, NDK_QP *qp, CONST PSOCKADDR source,
+                           ULONG source_length, CONST PSOCKADDR target, ULONG target_length,
+                           ULONG inbound, ULONG outbound, CONST PVOID data, ULONG data_length,
+                           NDK_FN_REQUEST_COMPLETION completion, PVOID context);
+NTSTATUS connector_connect_shared(NDK_CONNECTOR *connector, NDK_QP *qp,
+                                  NDK_SHARED_ENDPOINT *endpoint, CONST PSOCKADDR target,
+                                  ULONG target_length, ULONG inbound, ULONG outbound,
+                                  CONST PVOID data, ULONG data_length,
+                                  NDK_FN_REQUEST_COMPLETION completion, PVOID context);
 /* Slots of connector_slots.c. */
 NTSTATUS connector_reject(NDK_CONNECTOR *connector, CONST PVOID data, ULONG length);
 NTSTATUS connector_get_data(NDK_CONNECTOR *connector, ULONG *inbound, ULONG *outbound, PVOID data,

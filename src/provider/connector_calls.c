@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls of a connector: Connect, CompleteConnect, Accept, Reject, Disconnect, and its dispatch
- * table. A request is put into `pending` before the connection is asked to start, since its event
- * may come at once; a start that fails takes it back. Whoever gets the pointer by exchange
- * completes it. The consumer may close the connector in a completion while the call is still
- * running, so a call that touches it afterwards holds a reference (call_begin, call_end).
+ * The calls of a connector but for the connects (connector_connect.c): CompleteConnect, Accept,
+ * Reject, Disconnect, and its dispatch table. A request is put into `pending` before the connection
+ * is asked to start, since its event may come at once; a start that fails takes it back. Whoever
+ * gets the pointer by exchange completes it. The consumer may close the connector in a completion
+ * while the call is still running, so a call that touches it afterwards holds a reference
+ * (call_begin, call_end).
  */
 #include <ntstatus.h>
 #include <stdlib.h>
@@ -18,8 +19,7 @@
 
 /* ---- starting a request --------------------------------------------------------------------- */
 
-/* Takes the QP as antecedent; undone while nothing else can have touched the connector. */
-static NTSTATUS take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
+NTSTATUS connector_take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
 {
     struct qp *qp = ndk_qp ? qp_from(ndk_qp) : NULL;
     NTSTATUS status;
@@ -55,7 +55,7 @@ static NTSTATUS call_end(struct connector *k, NTSTATUS status)
     return status;
 }
 
-static void untake_qp(struct connector *k)
+void connector_untake_qp(struct connector *k)
 {
     struct qp *qp = k->qp;
 
@@ -78,8 +78,8 @@ static NTSTATUS fail_state(struct connector *k, enum call call, NTSTATUS status,
                        rule);
 }
 
-static NTSTATUS check_private(struct connector *k, enum call call, CONST VOID *data, ULONG length,
-                              ULONG most)
+NTSTATUS connector_check_private(struct connector *k, enum call call, CONST VOID *data,
+                                 ULONG length, ULONG most)
 {
     if (length > most)
         return object_fail(&k->object, call, STATUS_INVALID_BUFFER_SIZE,
@@ -89,166 +89,6 @@ static NTSTATUS check_private(struct connector *k, enum call call, CONST VOID *d
         return object_fail(&k->object, call, STATUS_INVALID_PARAMETER,
                            "pPrivateData is NULL with length %u", length);
     return STATUS_SUCCESS;
-}
-
-/* A connector serves one attempt. */
-static NTSTATUS check_unused(struct connector *k, enum call call)
-{
-    if (k->listener || conn_is_open(k->conn) || atomic_load(&k->pending))
-        return object_fail(&k->object, call, STATUS_CONNECTION_ACTIVE,
-                           "the connector is connecting or connected");
-    if (k->qp)
-        return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
-                           "a connector serves one attempt: create a new one");
-    return STATUS_SUCCESS;
-}
-
-/* ---- Connect -------------------------------------------------------------------------------- */
-
-struct connect_call {
-    struct os_addr local, peer;
-    struct conn_binding binding;
-};
-
-static NTSTATUS connect_addresses(struct connector *k, CONST SOCKADDR *source, ULONG source_length,
-                                  CONST SOCKADDR *target, ULONG target_length,
-                                  struct connect_call *c)
-{
-    char text[OS_ADDR_TEXT_MAX];
-
-    if (!sockaddr_get(source, source_length, &c->local, &k->family))
-        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
-                           "pSrcAddress is no IPv4 or IPv6 address (length %u)", source_length);
-    if (!sockaddr_get(target, target_length, &c->peer, NULL) || c->peer.port == 0 ||
-        c->peer.family != c->local.family || os_addr_is_wildcard(&c->peer))
-        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
-                           "pDestAddress is no address with a port of the source's family "
-                           "(length %u)",
-                           target_length);
-    if (!adapter_owns_address(k->object.adapter, &c->local))
-        return object_fail(&k->object, CALL_CONNECT, STATUS_INVALID_ADDRESS,
-                           "local address %s is not one of interface %s, rule NDKPI 13.1",
-                           os_addr_text(&c->local, false, text), k->object.adapter->interface.name);
-    return STATUS_SUCCESS;
-}
-
-/* The local port is fixed: takes it and starts. */
-static NTSTATUS connect_fixed(struct connector *k, const struct connect_call *c)
-{
-    char text[OS_ADDR_TEXT_MAX];
-    bool memory;
-
-    k->endpoint = endpoint_take(&c->local, &memory);
-    if (!k->endpoint)
-        return object_fail(&k->object, CALL_CONNECT,
-                           memory ? STATUS_INSUFFICIENT_RESOURCES : STATUS_SHARING_VIOLATION,
-                           "local address %s is in use, rule NDKPI 13.1",
-                           os_addr_text(&c->local, true, text));
-    return conn_connect(k->conn, &c->local, &c->peer, &c->binding);
-}
-
-/* Any ephemeral port: the next one that neither this process nor the system holds. */
-static NTSTATUS connect_ephemeral(struct connector *k, struct connect_call *c)
-{
-    const struct options *o = &k->object.adapter->options;
-    struct port_walk walk;
-    NTSTATUS status;
-
-    port_walk_begin(&walk, o->port_low, o->port_high);
-    while ((k->endpoint = port_walk_next(&walk, &c->local, &c->peer)) != NULL) {
-        status = conn_connect(k->conn, endpoint_address(k->endpoint), &c->peer, &c->binding);
-        if (status != STATUS_SHARING_VIOLATION && status != STATUS_ADDRESS_ALREADY_EXISTS)
-            return status;
-        endpoint_drop(k->endpoint);
-        k->endpoint = NULL;
-    }
-    if (walk.no_memory)
-        return object_fail(&k->object, CALL_CONNECT, STATUS_INSUFFICIENT_RESOURCES,
-                           "no memory for an endpoint");
-    return object_fail(&k->object, CALL_CONNECT, STATUS_TOO_MANY_ADDRESSES,
-                       "no port is left in %u..%u, rule NDKPI 13.1", o->port_low, o->port_high);
-}
-
-static NTSTATUS connect_start(struct connector *k, NDK_QP *qp, struct connect_call *c,
-                              NDK_FN_REQUEST_COMPLETION completion, PVOID context)
-{
-    struct request *request;
-    NTSTATUS status = take_qp(k, CALL_CONNECT, qp);
-
-    if (status != STATUS_SUCCESS)
-        return status;
-    request = request_new(&k->object, CALL_CONNECT, completion, context);
-    if (!request) {
-        untake_qp(k);
-        return object_fail(&k->object, CALL_CONNECT, STATUS_INSUFFICIENT_RESOURCES, "no memory");
-    }
-    c->binding.qp = k->qp;
-    c->binding.initiator = &k->qp->initiator;
-    c->binding.receive = &k->qp->receive;
-    c->binding.home = k->qp->object.home;
-    k->object.home = k->qp->object.home;
-    k->pending_call = CALL_CONNECT;
-    atomic_store(&k->pending, request);
-    status = c->local.port ? connect_fixed(k, c) : connect_ephemeral(k, c);
-    if (status == STATUS_SUCCESS)
-        return STATUS_PENDING;
-    atomic_store(&k->pending, NULL);
-    request_drop(request);
-    endpoint_drop(k->endpoint);
-    k->endpoint = NULL;
-    if (!RED("connector-refused-call-keeps-qp"))
-        untake_qp(k);
-    return status;
-}
-
-static NTSTATUS connector_connect(NDK_CONNECTOR *ndk, NDK_QP *qp, CONST PSOCKADDR source,
-                                  ULONG source_length, CONST PSOCKADDR target, ULONG target_length,
-                                  ULONG inbound, ULONG outbound, CONST PVOID data,
-                                  ULONG data_length, NDK_FN_REQUEST_COMPLETION completion,
-                                  PVOID context)
-{
-    struct connector *k = connector_from(ndk);
-    struct connect_call c = {.binding = {.inbound_reads = inbound,
-                                         .outbound_reads = outbound,
-                                         .private_data = data,
-                                         .private_length = data_length}};
-    NTSTATUS status = object_injected(&k->object, CALL_CONNECT);
-
-    if (status == STATUS_SUCCESS)
-        status = check_unused(k, CALL_CONNECT);
-    if (status == STATUS_SUCCESS)
-        status = check_private(k, CALL_CONNECT, data, data_length,
-                               k->object.adapter->options.max_caller_data);
-    if (status == STATUS_SUCCESS)
-        status = connect_addresses(k, source, source_length, target, target_length, &c);
-    if (status == STATUS_SUCCESS)
-        status = connect_start(k, qp, &c, completion, context);
-    if (status == STATUS_PENDING)
-        return status;
-    return request_answer(&k->object, CALL_CONNECT, completion, context, status);
-}
-
-static NTSTATUS connector_connect_shared(NDK_CONNECTOR *ndk, NDK_QP *qp,
-                                         NDK_SHARED_ENDPOINT *endpoint, CONST PSOCKADDR target,
-                                         ULONG target_length, ULONG inbound, ULONG outbound,
-                                         CONST PVOID data, ULONG data_length,
-                                         NDK_FN_REQUEST_COMPLETION completion, PVOID context)
-{
-    struct object *object = &connector_from(ndk)->object;
-    NTSTATUS status = object_injected(object, CALL_CONNECT_WITH_SHARED_ENDPOINT);
-
-    (void)qp;
-    (void)endpoint;
-    (void)target;
-    (void)target_length;
-    (void)inbound;
-    (void)outbound;
-    (void)data;
-    (void)data_length;
-    if (status == STATUS_SUCCESS)
-        status = object_fail(object, CALL_CONNECT_WITH_SHARED_ENDPOINT, STATUS_NOT_SUPPORTED,
-                             "shared endpoints are not supported");
-    return request_answer(object, CALL_CONNECT_WITH_SHARED_ENDPOINT, completion, context, status);
 }
 
 /* ---- CompleteConnect ------------------------------------------------------------------------ */
@@ -342,12 +182,12 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     if (!k->listener || k->qp)
         return object_fail(&k->object, c->call, STATUS_CONNECTION_INVALID,
                            "there is no undecided incoming connection here, rule NDKPI 13.4");
-    status = take_qp(k, c->call, c->qp);
+    status = connector_take_qp(k, c->call, c->qp);
     if (status != STATUS_SUCCESS)
         return status;
     request = request_new(&k->object, c->call, completion, context);
     if (!request) {
-        untake_qp(k);
+        connector_untake_qp(k);
         return object_fail(&k->object, c->call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
     }
     k->event = c->event;
@@ -372,7 +212,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     }
     atomic_store(&k->pending, NULL);
     request_drop(request);
-    untake_qp(k);
+    connector_untake_qp(k);
     return fail_state(k, c->call, status,
                       "the connecting peer has gone or the connection was decided before",
                       "NDKPI 13.4");
@@ -384,8 +224,8 @@ static NTSTATUS accept_connection(struct connector *k, const struct accept_call 
     NTSTATUS status = object_injected(&k->object, c->call);
 
     if (status == STATUS_SUCCESS)
-        status = check_private(k, c->call, c->data, c->data_length,
-                               k->object.adapter->options.max_callee_data);
+        status = connector_check_private(k, c->call, c->data, c->data_length,
+                                         k->object.adapter->options.max_callee_data);
     if (status == STATUS_SUCCESS)
         status = accept_start(k, c, completion, context);
     if (status == STATUS_PENDING)
@@ -439,8 +279,8 @@ NTSTATUS connector_reject(NDK_CONNECTOR *ndk, CONST PVOID data, ULONG length)
     NTSTATUS status = object_injected(&k->object, CALL_REJECT);
 
     if (status == STATUS_SUCCESS)
-        status =
-            check_private(k, CALL_REJECT, data, length, k->object.adapter->options.max_callee_data);
+        status = connector_check_private(k, CALL_REJECT, data, length,
+                                         k->object.adapter->options.max_callee_data);
     if (status != STATUS_SUCCESS)
         return status;
     status = conn_reject(k->conn, data, length);

@@ -221,8 +221,9 @@ NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, 
 /* ---- Listen --------------------------------------------------------------------------------- */
 
 /* A listening socket on address; the descriptor or -errno. */
-static int listen_socket(const struct listener *listener, const struct os_addr *address)
+static int listen_socket(void *context, const struct os_addr *address)
 {
+    const struct listener *listener = context;
     int octets = (int)listener->object.adapter->options.tcp_buffer;
     int fd = os_tcp_socket((enum os_family)address->family);
     int err;
@@ -244,34 +245,14 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
 {
     const struct options *o = &listener->object.adapter->options;
     char text[OS_ADDR_TEXT_MAX];
-    struct port_walk walk;
-    bool memory = false;
 
-    if (address->port) {
-        listener->endpoint = endpoint_take(address, &memory);
-        listener->fd = listener->endpoint ? listen_socket(listener, address)
-                       : memory           ? -ENOMEM
-                                          : -EADDRINUSE;
-    } else {
-        port_walk_begin(&walk, o->port_low, o->port_high);
-        listener->fd = -EADDRINUSE;
-        while (listener->fd == -EADDRINUSE) {
-            endpoint_drop(listener->endpoint);
-            listener->endpoint = port_walk_next(&walk, address, NULL);
-            if (walk.no_memory)
-                return object_fail(&listener->object, CALL_LISTEN, STATUS_INSUFFICIENT_RESOURCES,
-                                   "no memory for an endpoint");
-            if (!listener->endpoint)
-                return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
-                                   "no port is left in %u..%u, rule NDKPI 14.1", o->port_low,
-                                   o->port_high);
-            listener->fd = listen_socket(listener, endpoint_address(listener->endpoint));
-        }
-    }
+    listener->fd = endpoint_open(&listener->endpoint, address, o->port_low, o->port_high,
+                                 listen_socket, listener);
     if (listener->fd >= 0)
         return STATUS_SUCCESS;
-    endpoint_drop(listener->endpoint);
-    listener->endpoint = NULL;
+    if (listener->fd == -ERANGE)
+        return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
+                           "no port is left in %u..%u, rule NDKPI 14.1", o->port_low, o->port_high);
     return object_fail(&listener->object, CALL_LISTEN, conn_status_from_listen(listener->fd),
                        "cannot listen on %s (error %d), rule NDKPI 14.1",
                        os_addr_text(address, true, text), -listener->fd);

@@ -319,7 +319,6 @@ static void what_is_not_there_says_so(void **state)
     struct adapter *adapter = *state;
     NDK_ADAPTER *ndk = (NDK_ADAPTER *)(void *)adapter;
     struct test_done done = {0};
-    NDK_SHARED_ENDPOINT *endpoint = NULL;
     NDK_EXTENSION_INTERFACE extension;
     NDK_VERSION version = {1, 0};
     NDK_PD *pd;
@@ -342,11 +341,6 @@ static void what_is_not_there_says_so(void **state)
                      STATUS_NOT_SUPPORTED);
     assert_int_equal(pd->Dispatch->NdkQueryExtension(&pd->Header, &id, version, &extension),
                      STATUS_NOT_SUPPORTED);
-    assert_int_equal(
-        ndk->Dispatch->NdkCreateSharedEndpoint(ndk, NULL, 0, test_create_done, &done, &endpoint),
-        STATUS_NOT_SUPPORTED);
-    assert_true(object_reason(&adapter->object, text, sizeof text));
-    assert_non_null(strstr(text, "adapter #"));
     assert_int_equal(atomic_load(&done.calls), 0);
     assert_true(pend_set("always"));
     assert_int_equal(pd->Dispatch->NdkCreateMw(pd, test_create_done, &done, &mw), STATUS_PENDING);

@@ -117,3 +117,26 @@ struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *ad
     }
     return NULL;
 }
+
+int endpoint_open(struct endpoint **out, const struct os_addr *address, uint32_t low, uint32_t high,
+                  int (*make)(void *context, const struct os_addr *address), void *context)
+{
+    struct port_walk walk = {0};
+    bool memory = false;
+    int fd;
+
+    if (address->port == 0)
+        port_walk_begin(&walk, low, high);
+    do {
+        *out =
+            address->port ? endpoint_take(address, &memory) : port_walk_next(&walk, address, NULL);
+        if (!*out)
+            return memory || walk.no_memory ? -ENOMEM : address->port ? -EADDRINUSE : -ERANGE;
+        fd = make(context, endpoint_address(*out));
+        if (fd < 0) {
+            endpoint_drop(*out);
+            *out = NULL;
+        }
+    } while (fd == -EADDRINUSE && address->port == 0);
+    return fd;
+}

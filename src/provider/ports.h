@@ -5,6 +5,7 @@
  *
  *   implicit, from NdkListen    the listener and every connector accepted over it
  *   implicit, from NdkConnect   that connector, until it is closed, also when the connect failed
+ *   shared endpoint             its object and every connector that connected over it
  *
  * Lock: the table's (leaf).
  */
@@ -38,5 +39,14 @@ struct port_walk {
 void port_walk_begin(struct port_walk *walk, uint32_t low, uint32_t high);
 struct endpoint *port_walk_next(struct port_walk *walk, const struct os_addr *address,
                                 const struct os_addr *avoid);
+
+/*
+ * Takes address together with a socket: what make(context, address) gives, a descriptor or -errno.
+ * Port 0: the first of low..high that nobody here holds and that make() does not find in use. The
+ * descriptor; -ENOMEM; -EADDRINUSE: held; -ERANGE: nothing of low..high is free; or what make()
+ * said, and nothing is taken.
+ */
+int endpoint_open(struct endpoint **out, const struct os_addr *address, uint32_t low, uint32_t high,
+                  int (*make)(void *context, const struct os_addr *address), void *context);
 
 #endif

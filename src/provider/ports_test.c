@@ -181,6 +181,71 @@ static void a_walk_avoids_the_destination(void **state)
     drop_all(kept, 6);
 }
 
+/* ---- an address with its socket ---- */
+
+/* A maker of descriptors: -EADDRINUSE for the ports below `from`, then `answer`. */
+struct maker {
+    unsigned from, calls;
+    int answer;
+};
+
+static int make(void *context, const struct os_addr *where)
+{
+    struct maker *maker = context;
+
+    maker->calls++;
+    return where->port < maker->from ? -EADDRINUSE : maker->answer;
+}
+
+static void a_port_by_number_is_tried_once(void **state)
+{
+    struct os_addr where = address("127.0.0.1", LOW);
+    struct maker maker = {.answer = 7};
+    struct endpoint *endpoint, *second;
+
+    (void)state;
+    assert_int_equal(endpoint_open(&endpoint, &where, 1, 2, make, &maker), 7);
+    assert_true(os_addr_equal(endpoint_address(endpoint), &where));
+    assert_int_equal(endpoint_open(&second, &where, 1, 2, make, &maker), -EADDRINUSE);
+    assert_null(second);
+    assert_int_equal(maker.calls, 1); /* held here: the system is not asked */
+    endpoint_drop(endpoint);
+    maker.from = LOW + 1;
+    assert_int_equal(endpoint_open(&endpoint, &where, 1, 2, make, &maker), -EADDRINUSE);
+    assert_null(endpoint);
+    maker = (struct maker){.answer = -EMFILE};
+    assert_int_equal(endpoint_open(&endpoint, &where, 1, 2, make, &maker), -EMFILE);
+    assert_null(endpoint);
+    assert_int_equal(maker.calls, 1);
+    endpoint = take("127.0.0.1", LOW); /* nothing is left behind */
+    assert_non_null(endpoint);
+    endpoint_drop(endpoint);
+}
+
+static void port_0_goes_on_to_a_free_one(void **state)
+{
+    struct os_addr where = address("127.0.0.1", 0);
+    struct endpoint *held = take("127.0.0.1", LOW + 7), *endpoint;
+    struct maker maker = {.from = LOW + 6, .answer = 9};
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(endpoint_open(&endpoint, &where, LOW, LOW + 7, make, &maker), 9);
+        assert_int_equal(endpoint_address(endpoint)->port, LOW + 6);
+        endpoint_drop(endpoint);
+    }
+    maker.from = LOW + 8;
+    maker.calls = 0;
+    assert_int_equal(endpoint_open(&endpoint, &where, LOW, LOW + 7, make, &maker), -ERANGE);
+    assert_null(endpoint);
+    assert_int_equal(maker.calls, 7);
+    /* Any other failure is the answer, at once. */
+    maker = (struct maker){.answer = -EADDRNOTAVAIL};
+    assert_int_equal(endpoint_open(&endpoint, &where, LOW, LOW + 7, make, &maker), -EADDRNOTAVAIL);
+    assert_int_equal(maker.calls, 1);
+    endpoint_drop(held);
+}
+
 /* ---- many threads ---- */
 
 #define THREADS 4
@@ -236,6 +301,8 @@ int main(void)
         cmocka_unit_test(a_range_of_one_port),
         cmocka_unit_test(a_walk_passes_over_what_is_held),
         cmocka_unit_test(a_walk_avoids_the_destination),
+        cmocka_unit_test(a_port_by_number_is_tried_once),
+        cmocka_unit_test(port_0_goes_on_to_a_free_one),
         cmocka_unit_test(threads_never_share_a_port),
     };
 

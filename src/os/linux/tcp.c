@@ -72,6 +72,27 @@ int os_tcp_bind(int fd, const struct os_addr *local)
     return bind(fd, &sa.any, len) < 0 ? -errno : 0;
 }
 
+/*
+ * The holder was bound with SO_REUSEADDR, so that wait states of earlier connections do not matter,
+ * and without SO_REUSEPORT, so that another holder does. The exchange afterwards makes Linux refuse
+ * whoever has not SO_REUSEPORT (and our user), since two sockets must both have the option that
+ * lets them share.
+ */
+int os_tcp_hold(int fd)
+{
+    int rc = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+
+    if (rc == 0 && !RED("os-hold-is-open"))
+        rc = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 0);
+    return rc;
+}
+
+/* SO_REUSEADDR stays, for the wait states. */
+int os_tcp_share(int fd)
+{
+    return set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
 int os_tcp_connect(int fd, const struct os_addr *peer)
 {
     union os_sockaddr sa;

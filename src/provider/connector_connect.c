@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * NdkConnect and NdkConnectWithSharedEndpoint: one way, two sources of the local address. The
+ * request is in `pending` before the connection starts, since its event may come at once; a start
+ * that fails takes everything back, so that connector and queue pair are as before.
+ */
+#include <ntstatus.h>
+
+#include "base/red.h"
+#include "base/status.h"
+#include "provider/adapter.h"
+#include "provider/connector.h"
+#include "provider/shared_endpoint.h"
+#include "provider/sockaddr.h"
+
+struct connect_call {
+    enum call call;
+    const char *rule;
+    struct os_addr local, peer;
+    struct conn_binding binding;
+};
+
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+/* A connector serves one attempt. */
+static NTSTATUS check_unused(struct connector *k, enum call call)
+{
+    if (k->listener || conn_is_open(k->conn) || atomic_load(&k->pending))
+        return object_fail(&k->object, call, STATUS_CONNECTION_ACTIVE,
+                           "the connector is connecting or connected");
+    if (k->qp)
+        return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
+                           "a connector serves one attempt: create a new one");
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS check_local(struct connector *k, CONST SOCKADDR *source, ULONG length,
+                            struct connect_call *c)
+{
+    char text[OS_ADDR_TEXT_MAX];
+
+    if (!sockaddr_get(source, length, &c->local, &k->family))
+        return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
+                           "pSrcAddress is no IPv4 or IPv6 address (length %u)", length);
+    if (!adapter_owns_address(k->object.adapter, &c->local))
+        return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
+                           "local address %s is not one of interface %s, rule %s",
+                           os_addr_text(&c->local, false, text), k->object.adapter->interface.name,
+                           c->rule);
+    return STATUS_SUCCESS;
+}
+
+/* After the local address, whose family it must have. */
+static NTSTATUS check_peer(struct connector *k, CONST SOCKADDR *target, ULONG length,
+                           struct connect_call *c)
+{
+    if (!sockaddr_get(target, length, &c->peer, NULL) || c->peer.port == 0 ||
+        c->peer.family != c->local.family || os_addr_is_wildcard(&c->peer))
+        return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
+                           "pDestAddress is no address with a port of the source's family "
+                           "(length %u)",
+                           length);
+    return STATUS_SUCCESS;
+}
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* The queue pair and the request are taken; connect_end() follows. */
+static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_call *c,
+                              NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    NTSTATUS status = connector_take_qp(k, c->call, qp);
+    struct request *request;
+
+    if (status != STATUS_SUCCESS)
+        return status;
+    request = request_new(&k->object, c->call, completion, context);
+    if (!request) {
+        connector_untake_qp(k);
+        return object_fail(&k->object, c->call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    c->binding.qp = k->qp;
+    c->binding.initiator = &k->qp->initiator;
+    c->binding.receive = &k->qp->receive;
+    c->binding.home = k->qp->object.home;
+    k->object.home = k->qp->object.home;
+    k->pending_call = c->call;
+    atomic_store(&k->pending, request);
+    return STATUS_SUCCESS;
+}
+
+/* status: of the start. After a success the connector may be gone. */
+static NTSTATUS connect_end(struct connector *k, NTSTATUS status)
+{
+    if (status == STATUS_SUCCESS)
+        return STATUS_PENDING;
+    request_drop(atomic_exchange(&k->pending, NULL));
+    endpoint_drop(k->endpoint);
+    k->endpoint = NULL;
+    if (!RED("connector-refused-call-keeps-qp"))
+        connector_untake_qp(k);
+    return status;
+}
+
+static NTSTATUS fail_start(struct connector *k, const struct connect_call *c, NTSTATUS status)
+{
+    char local[OS_ADDR_TEXT_MAX], peer[OS_ADDR_TEXT_MAX];
+
+    return object_fail(&k->object, c->call, status, "cannot connect %s to %s: %s, rule %s",
+                       os_addr_text(&c->local, true, local), os_addr_text(&c->peer, true, peer),
+                       softndk_status_text(status), c->rule);
+}
+
+/* From c->local, whose port is held. TCP would connect an address to itself, which is nobody. */
+static NTSTATUS start(struct connector *k, const struct connect_call *c)
+{
+    NTSTATUS status = STATUS_CONNECTION_REFUSED;
+
+    if (!os_addr_equal(&c->local, &c->peer) || RED("connector-connects-to-itself"))
+        status = conn_connect(k->conn, &c->local, &c->peer, &c->binding);
+    return status == STATUS_SUCCESS ? status : fail_start(k, c, status);
+}
+
+/* The local port is fixed: takes it and starts. */
+static NTSTATUS connect_fixed(struct connector *k, const struct connect_call *c)
+{
+    char text[OS_ADDR_TEXT_MAX];
+    bool memory;
+
+    k->endpoint = endpoint_take(&c->local, &memory);
+    if (!k->endpoint)
+        return object_fail(
+            &k->object, c->call, memory ? STATUS_INSUFFICIENT_RESOURCES : STATUS_SHARING_VIOLATION,
+            "local address %s is in use, rule %s", os_addr_text(&c->local, true, text), c->rule);
+    return start(k, c);
+}
+
+/* Any ephemeral port: the next one that neither this process nor the system holds. */
+static NTSTATUS connect_ephemeral(struct connector *k, struct connect_call *c)
+{
+    const struct options *o = &k->object.adapter->options;
+    struct port_walk walk;
+
+    port_walk_begin(&walk, o->port_low, o->port_high);
+    while ((k->endpoint = port_walk_next(&walk, &c->local, &c->peer)) != NULL) {
+        NTSTATUS status =
+            conn_connect(k->conn, endpoint_address(k->endpoint), &c->peer, &c->binding);
+
+        if (status == STATUS_SUCCESS)
+            return status;
+        if (status != STATUS_SHARING_VIOLATION && status != STATUS_ADDRESS_ALREADY_EXISTS)
+            return fail_start(k, c, status);
+        endpoint_drop(k->endpoint);
+        k->endpoint = NULL;
+    }
+    if (walk.no_memory)
+        return object_fail(&k->object, c->call, STATUS_INSUFFICIENT_RESOURCES,
+                           "no memory for an endpoint");
+    return object_fail(&k->object, c->call, STATUS_TOO_MANY_ADDRESSES,
+                       "no port is left in %u..%u, rule %s", o->port_low, o->port_high, c->rule);
+}
+
+/* The port is the shared endpoint's; the destination must be this connector's alone. */
+static NTSTATUS connect_over(struct connector *k, struct shared_endpoint *shared,
+                             const struct connect_call *c)
+{
+    NTSTATUS status;
+
+    if (!shared_endpoint_join(shared, k, &c->peer))
+        return fail_start(k, c, STATUS_ADDRESS_ALREADY_EXISTS);
+    status = start(k, c);
+    if (status != STATUS_SUCCESS)
+        shared_endpoint_leave_unused(k);
+    return status;
+}
+
+/* ---- the slots ------------------------------------------------------------------------------ */
+
+NTSTATUS connector_connect(NDK_CONNECTOR *ndk, NDK_QP *qp, CONST PSOCKADDR source,
+                           ULONG source_length, CONST PSOCKADDR target, ULONG target_length,
+                           ULONG inbound, ULONG outbound, CONST PVOID data, ULONG data_length,
+                           NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct connector *k = connector_from(ndk);
+    struct connect_call c = {.call = CALL_CONNECT,
+                             .rule = "NDKPI 13.1",
+                             .binding = {.inbound_reads = inbound,
+                                         .outbound_reads = outbound,
+                                         .private_data = data,
+                                         .private_length = data_length}};
+    NTSTATUS status = object_injected(&k->object, c.call);
+
+    if (status == STATUS_SUCCESS)
+        status = check_unused(k, c.call);
+    if (status == STATUS_SUCCESS)
+        status = connector_check_private(k, c.call, data, data_length,
+                                         k->object.adapter->options.max_caller_data);
+    if (status == STATUS_SUCCESS)
+        status = check_local(k, source, source_length, &c);
+    if (status == STATUS_SUCCESS)
+        status = check_peer(k, target, target_length, &c);
+    if (status == STATUS_SUCCESS)
+        status = connect_begin(k, qp, &c, completion, context);
+    if (status == STATUS_SUCCESS)
+        status = connect_end(k, c.local.port ? connect_fixed(k, &c) : connect_ephemeral(k, &c));
+    if (status == STATUS_PENDING)
+        return status;
+    return request_answer(&k->object, c.call, completion, context, status);
+}
+
+NTSTATUS connector_connect_shared(NDK_CONNECTOR *ndk, NDK_QP *qp, NDK_SHARED_ENDPOINT *endpoint,
+                                  CONST PSOCKADDR target, ULONG target_length, ULONG inbound,
+                                  ULONG outbound, CONST PVOID data, ULONG data_length,
+                                  NDK_FN_REQUEST_COMPLETION completion, PVOID context)
+{
+    struct connector *k = connector_from(ndk);
+    struct shared_endpoint *shared = NULL;
+    struct connect_call c = {.call = CALL_CONNECT_WITH_SHARED_ENDPOINT,
+                             .rule = "NDKPI 13.2",
+                             .binding = {.inbound_reads = inbound,
+                                         .outbound_reads = outbound,
+                                         .private_data = data,
+                                         .private_length = data_length,
+                                         .shares_port = true}};
+    NTSTATUS status = object_injected(&k->object, c.call);
+
+    if (status == STATUS_SUCCESS)
+        status = check_unused(k, c.call);
+    if (status == STATUS_SUCCESS)
+        status = connector_check_private(k, c.call, data, data_length,
+                                         k->object.adapter->options.max_caller_data);
+    if (status == STATUS_SUCCESS) {
+        shared = shared_endpoint_of(endpoint, k->object.adapter);
+        if (!shared)
+            status = object_fail(&k->object, c.call, STATUS_INVALID_PARAMETER,
+                                 "the shared endpoint is NULL, none, or of another adapter");
+    }
+    if (status == STATUS_SUCCESS) {
+        c.local = *endpoint_address(shared->endpoint);
+        k->family = shared->family;
+        status = check_peer(k, target, target_length, &c);
+    }
+    if (status == STATUS_SUCCESS)
+        status = connect_begin(k, qp, &c, completion, context);
+    if (status == STATUS_SUCCESS)
+        status = connect_end(k, connect_over(k, shared, &c));
+    if (status == STATUS_PENDING)
+        return status;
+    return request_answer(&k->object, c.call, completion, context, status);
+}
