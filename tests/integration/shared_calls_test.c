@@ -555,14 +555,21 @@ static NTSTATUS later(struct call *call)
     return ended(call);
 }
 
-/* One attempt of a fresh connector with the same QP, which stays as it was. */
-static void attempt(struct end *c, NDK_SHARED_ENDPOINT *endpoint, const SOCKADDR_INET *to,
-                    struct call *call)
+/* One attempt of a fresh connector. */
+static void attempt_with(struct end *c, NDK_QP *qp, NDK_SHARED_ENDPOINT *endpoint,
+                         const SOCKADDR_INET *to, struct call *call)
 {
     if (c->connector)
         CLOSE(c->connector, NdkCloseConnector);
     c->connector = make_connector(c->adapter);
-    dial_over(c->connector, c->qp, endpoint, to, call);
+    dial_over(c->connector, qp, endpoint, to, call);
+}
+
+/* With the same QP each time, which stays as it was. */
+static void attempt(struct end *c, NDK_SHARED_ENDPOINT *endpoint, const SOCKADDR_INET *to,
+                    struct call *call)
+{
+    attempt_with(c, c->qp, endpoint, to, call);
 }
 
 static void refused_and_timed_out(void **state)
@@ -601,6 +608,8 @@ static void aborted_cancelled_overrun(void **state)
     struct end c;
     struct peer peer;
     struct call call, closing;
+    struct queue small;
+    NDK_QP *qp;
     SOCKADDR_INET any = at_port("127.0.0.1", 0), to;
     NDK_SHARED_ENDPOINT *endpoint;
     uint8_t frame[532];
@@ -629,18 +638,20 @@ static void aborted_cancelled_overrun(void **state)
     c.connector = NULL;
     peer_hang_up(&peer, true);
     /* A flush makes more completions than the CQ holds. */
-    attempt(&c, endpoint, &to, &call);
+    make_queue(c.adapter, 1, &small);
+    qp = make_qp_on(&c, small.cq);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(qp->Dispatch->NdkReceive(qp, NULL, NULL, 0), STATUS_SUCCESS);
+    attempt_with(&c, qp, endpoint, &to, &call);
     peer_accept(&peer);
     peer_frame(&peer, frame);
-    for (unsigned i = 0; i < 5 * END_DEPTH; i++) {
-        if (c.qp->Dispatch->NdkReceive(c.qp, NULL, NULL, 0) != STATUS_SUCCESS)
-            c.qp->Dispatch->NdkFlush(c.qp);
-    }
-    c.qp->Dispatch->NdkFlush(c.qp);
+    qp->Dispatch->NdkFlush(qp);
     assert_int_equal(later(&call), STATUS_INTERNAL_ERROR);
     peer_close(&peer);
     CLOSE(c.connector, NdkCloseConnector);
     c.connector = NULL;
+    CLOSE(qp, NdkCloseQp);
+    CLOSE(small.cq, NdkCloseCq);
     CLOSE(endpoint, NdkCloseSharedEndpoint);
     end_close(&c);
 }

@@ -97,19 +97,24 @@ static inline void dial_over(NDK_CONNECTOR *connector, NDK_QP *qp, NDK_SHARED_EN
         &call->wait);
 }
 
-/* One more QP on an end's queues. */
-static inline NDK_QP *make_qp(struct end *end)
+/* One more QP of an end, with receives in this CQ. */
+static inline NDK_QP *make_qp_on(struct end *end, NDK_CQ *receive)
 {
     NDK_QP *qp = NULL;
     struct wait w;
     NTSTATUS status;
 
     wait_init(&w);
-    status = end->pd->Dispatch->NdkCreateQp(end->pd, end->receive.cq, end->initiator.cq, NULL, 8, 8,
-                                            1, 1, 0, wait_create, &w, &qp);
+    status = end->pd->Dispatch->NdkCreateQp(end->pd, receive, end->initiator.cq, NULL, 8, 8, 1, 1,
+                                            0, wait_create, &w, &qp);
     if (wait_end(&w, status) != STATUS_SUCCESS)
         test_fail("no QP");
     return status == STATUS_PENDING ? (NDK_QP *)(void *)w.object : qp;
+}
+
+static inline NDK_QP *make_qp(struct end *end)
+{
+    return make_qp_on(end, end->receive.cq);
 }
 
 /* Refuses the next connect by closing its connector. */
