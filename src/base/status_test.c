@@ -167,9 +167,15 @@ static void documented_facts_hold(void **state)
     /* Receives may be posted before the connection is there. */
     assert_null(
         softndk_function_status(softndk_function_by_name("NdkReceive"), STATUS_CONNECTION_INVALID));
-    /* The addresses of a shared endpoint were checked when it was created. */
+    /* The local address of a shared endpoint was checked when it was created: what is left is our
+     * word about the destination. */
     assert_null(softndk_function_status(softndk_function_by_name("NdkConnectWithSharedEndpoint"),
-                                        STATUS_INVALID_ADDRESS));
+                                        STATUS_TOO_MANY_ADDRESSES));
+    assert_int_equal(
+        softndk_function_status(softndk_function_by_name("NdkConnectWithSharedEndpoint"),
+                                STATUS_INVALID_ADDRESS)
+            ->source,
+        SOFTNDK_STATUS_OURS);
 }
 
 static void work_completions_are_listed(void **state)
