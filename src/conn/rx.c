@@ -523,6 +523,27 @@ static void lost(struct conn *conn, int error)
     conn_lost(conn, tx_error ? tx_error : error);
 }
 
+/*
+ * The peer has ended. A FIN, or a reset? A receive gives 0 for both when a FIN came before the
+ * reset, or when a transmit of ours has taken the error from the socket, perhaps this very moment.
+ * After a FIN alone the socket is not closed unless we have sent one too.
+ */
+static bool is_reset(struct conn *conn)
+{
+    return atomic_load(&conn->tx_error) ||
+           (!atomic_load(&conn->fin_wanted) && os_tcp_is_closed(conn->fd) &&
+            !RED("reset-taken-for-fin"));
+}
+
+/* The peer's FIN was read before, and something has happened. */
+static void after_fin(struct conn *conn)
+{
+    if (is_reset(conn) && !RED("reset-behind-fin-unseen"))
+        lost(conn, -ECONNRESET);
+    else
+        reads_fail(conn);
+}
+
 /* What waited for an invalidation goes on. False: it still waits. */
 static bool waiting_over(struct conn *conn, struct rx_run *run)
 {
@@ -574,7 +595,7 @@ bool rx_work(struct conn *conn)
     run.count = 0;
     run.retire = run.kick = run.stop = run.hold = false;
     if (conn->rx.fin) {
-        reads_fail(conn);
+        after_fin(conn);
         return false;
     }
     if (!waiting_over(conn, &run) || !hold_over(conn)) {
@@ -605,11 +626,10 @@ bool rx_work(struct conn *conn)
         if (n <= 0) {
             run_end(conn, &run);
             partial_drop(conn);
-            /* A failure that transmit was told of shows here as an end. */
-            if (n == 0 && !atomic_load(&conn->tx_error))
+            if (n == 0 && !is_reset(conn))
                 fin_in(conn, have);
             else
-                lost(conn, (int)n);
+                lost(conn, n ? (int)n : -ECONNRESET);
             return false;
         }
         if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) != NUDGE_OFF)

@@ -50,7 +50,7 @@ static bool keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data
 {
     if (data_length) {
         *to = malloc(data_length);
-        if (!*to)
+        if (!*to && !RED("startup-no-memory-unseen"))
             return false;
         memcpy(*to, data, data_length);
     }

@@ -82,8 +82,9 @@ void os_tcp_close(int fd); /* orderly */
 void os_tcp_abort(int fd); /* RST, whatever is queued is dropped */
 int os_tcp_local(int fd, struct os_addr *out);
 int os_tcp_peer(int fd, struct os_addr *out);
-int os_tcp_mss(int fd);     /* present maximum segment size in octets */
-int os_tcp_unacked(int fd); /* octets (and FIN) queued or in flight, not yet acknowledged */
+int os_tcp_mss(int fd);        /* present maximum segment size in octets */
+bool os_tcp_is_closed(int fd); /* no connection any more: reset, or ended by both sides */
+int os_tcp_unacked(int fd);    /* octets (and FIN) queued or in flight, not yet acknowledged */
 int os_tcp_set_user_timeout_ms(int fd, unsigned ms);
 int os_tcp_set_keepalive_s(int fd, unsigned idle_s);              /* 0: none */
 int os_tcp_set_buffers(int fd, int send_octets, int recv_octets); /* <= 0 leaves one as it is */

@@ -257,7 +257,8 @@ static struct connector *connector_new(struct adapter *adapter, struct engine_sh
     k->request_item.run = request_run;
     k->conn = conn_new(&connector_ops, k, &adapter->options, &adapter->counters.wire);
     if (!k->conn || !object_strand(object)) {
-        object_discard(object);
+        if (!RED("connector-failed-create-leaks"))
+            object_discard(object);
         return NULL;
     }
     object_ref(object);

@@ -274,6 +274,14 @@ int os_tcp_mss(int fd)
     return mss;
 }
 
+bool os_tcp_is_closed(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && info.tcpi_state == TCP_CLOSE;
+}
+
 int os_tcp_unacked(int fd)
 {
     int octets = 0;
