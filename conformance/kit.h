@@ -209,6 +209,10 @@ ULONG kit_time_left(struct kit *k);
 /* Memory that is freed after the case and after its adapter; <= DISPATCH_LEVEL. NULL: noted. */
 PVOID kit_alloc(struct kit *k, SIZE_T bytes);
 
+/* From now on every object that is born gets a Dispatch that nobody may call through
+ * (KIT_NEEDS_DIRECT). */
+VOID kit_hide_dispatch(struct kit *k);
+
 /* ---- calls that may pend -------------------------------------------------------------------- */
 
 struct kit_call {
@@ -280,7 +284,11 @@ BOOLEAN kit_make_fail(struct kit *k, const char *function, NTSTATUS status);
 
 enum kit_life { KIT_UNBORN, KIT_OPEN, KIT_CLOSING, KIT_CLOSED };
 
-/* Head of every record. Records live until after their adapter is closed. */
+/*
+ * Head of every record. Records live until after their adapter is closed. Behind it each record has
+ * ndk, the object, and table, its functions as they were at birth: calls go through table, since a
+ * case may have put something else into Dispatch, as the layer above a provider may.
+ */
 struct kit_object {
     struct kit *k;
     NDK_OBJECT_TYPE type;
@@ -298,30 +306,36 @@ struct kit_object {
 struct kit_adapter {
     struct kit_object object;
     NDK_ADAPTER *ndk;
+    const NDK_ADAPTER_DISPATCH *table;
     NDK_ADAPTER_INFO info;
 };
 struct kit_pd {
     struct kit_object object;
     NDK_PD *ndk;
+    const NDK_PD_DISPATCH *table;
     struct kit_adapter *adapter;
 };
 struct kit_mr {
     struct kit_object object;
     NDK_MR *ndk;
+    const NDK_MR_DISPATCH *table;
     BOOLEAN registered;
 };
 struct kit_mw {
     struct kit_object object;
     NDK_MW *ndk;
+    const NDK_MW_DISPATCH *table;
 };
 struct kit_endpoint {
     struct kit_object object;
     NDK_SHARED_ENDPOINT *ndk;
+    const NDK_SHARED_ENDPOINT_DISPATCH *table;
 };
 
 struct kit_cq {
     struct kit_object object;
     NDK_CQ *ndk;
+    const NDK_CQ_DISPATCH *table;
     KEVENT event;           /* set (synchronization) at the end of each notification */
     volatile LONG arms;     /* calls of NdkArmCq through the kit */
     volatile LONG notified; /* notifications that have begun */
@@ -336,6 +350,7 @@ struct kit_cq {
 struct kit_srq {
     struct kit_object object;
     NDK_SRQ *ndk;
+    const NDK_SRQ_DISPATCH *table;
     KEVENT event; /* set (synchronization) by each notification */
     volatile LONG notified;
     NTSTATUS status;
@@ -345,6 +360,7 @@ struct kit_srq {
 struct kit_qp {
     struct kit_object object;
     NDK_QP *ndk;
+    const NDK_QP_DISPATCH *table;
     struct kit_cq *receive, *initiator;
     struct kit_srq *srq;                    /* or NULL */
     struct kit_request *first[2], *last[2]; /* open requests: 0 initiator, 1 receive */
@@ -353,6 +369,7 @@ struct kit_qp {
 struct kit_connector {
     struct kit_object object;
     NDK_CONNECTOR *ndk;
+    const NDK_CONNECTOR_DISPATCH *table;
     struct kit_connector *next_incoming;
     KEVENT event; /* set (notification) by the disconnect event */
     volatile LONG disconnects;
@@ -365,6 +382,7 @@ struct kit_connector {
 struct kit_listener {
     struct kit_object object;
     NDK_LISTENER *ndk;
+    const NDK_LISTENER_DISPATCH *table;
     KEVENT event;                       /* set (synchronization) by each connect event */
     volatile LONG events;               /* connect events so far */
     struct kit_connector *first, *last; /* not taken yet */
@@ -376,6 +394,9 @@ struct kit_listener {
 /* Opens an adapter at the local address, with the version the user or the case asked for, and reads
  * its info into (*out)->info and k->info. */
 BOOLEAN kit_adapter_open(struct kit *k, struct kit_adapter **out);
+/* The same with that version; any status. why gets the door's sentence. KIT_NO_ANSWER: noted. */
+NTSTATUS kit_adapter_try(struct kit *k, NDK_VERSION version, struct kit_adapter **out, char *why,
+                         SIZE_T why_size);
 /* The version {major, minor} of an open object is at least that. */
 BOOLEAN kit_has_version(const struct kit_adapter *adapter, USHORT major, USHORT minor);
 
@@ -413,6 +434,9 @@ struct kit_qp_sizes kit_qp_modest(const struct kit_adapter *adapter);
 
 /* Closes any object but an adapter; the record stays. kit_close() waits for the end. */
 struct kit_call *kit_close_start(struct kit_object *object);
+/* then(call, context) runs inside the completion, if the close pends. */
+struct kit_call *kit_close_then(struct kit_object *object,
+                                VOID (*then)(struct kit_call *call, PVOID context), PVOID context);
 BOOLEAN kit_close(struct kit_object *object);
 /* Closes the adapter: blocks until everything that descends from it is closed and has returned. */
 BOOLEAN kit_adapter_close(struct kit_adapter *adapter);

@@ -26,9 +26,9 @@ struct kit_call *kit_listen_start(struct kit_listener *listener, const SOCKADDR_
     SOCKADDR_INET copy = *address;
 
     if (call)
-        kit_call_returned(call, listener->ndk->Dispatch->NdkListen(listener->ndk, (PSOCKADDR)&copy,
-                                                                   kit_address_length(&copy),
-                                                                   kit_request_done, call));
+        kit_call_returned(call, listener->table->NdkListen(listener->ndk, (PSOCKADDR)&copy,
+                                                           kit_address_length(&copy),
+                                                           kit_request_done, call));
     return call;
 }
 
@@ -41,7 +41,7 @@ BOOLEAN kit_listen(struct kit_listener *listener, SOCKADDR_INET *address)
     RtlZeroMemory(address, sizeof *address);
     return kit_status(
         k, KIT_HERE, "NdkGetLocalAddress of a listener",
-        listener->ndk->Dispatch->NdkGetLocalAddress(listener->ndk, (PSOCKADDR)address, &length),
+        listener->table->NdkGetLocalAddress(listener->ndk, (PSOCKADDR)address, &length),
         STATUS_SUCCESS);
 }
 
@@ -109,7 +109,7 @@ struct kit_call *kit_connect_from(struct kit_connector *connector, struct kit_qp
 
     if (!call)
         return NULL;
-    return end(call, connector->ndk->Dispatch->NdkConnect(
+    return end(call, connector->table->NdkConnect(
                          connector->ndk, qp->ndk, (PSOCKADDR)&source, kit_address_length(&source),
                          (PSOCKADDR)&destination, kit_address_length(&destination),
                          o->inbound_reads, o->outbound_reads, (PVOID)(ULONG_PTR)o->data,
@@ -134,7 +134,7 @@ struct kit_call *kit_connect_endpoint(struct kit_connector *connector, struct ki
     if (!call)
         return NULL;
     kit_follow(&connector->object, &endpoint->object);
-    end(call, connector->ndk->Dispatch->NdkConnectWithSharedEndpoint(
+    end(call, connector->table->NdkConnectWithSharedEndpoint(
                   connector->ndk, qp->ndk, endpoint->ndk, (PSOCKADDR)&destination,
                   kit_address_length(&destination), o->inbound_reads, o->outbound_reads,
                   (PVOID)(ULONG_PTR)o->data, o->data_length, kit_request_done, call));
@@ -177,8 +177,8 @@ struct kit_call *kit_complete_plain(struct kit_connector *connector)
 
     if (!call)
         return NULL;
-    return end(call, connector->ndk->Dispatch->NdkCompleteConnect(
-                         connector->ndk, disconnected_plain, connector, kit_request_done, call));
+    return end(call, connector->table->NdkCompleteConnect(connector->ndk, disconnected_plain,
+                                                          connector, kit_request_done, call));
 }
 
 struct kit_call *kit_complete_start(struct kit_connector *connector)
@@ -190,8 +190,8 @@ struct kit_call *kit_complete_start(struct kit_connector *connector)
     call = begin(connector, NULL, "NdkCompleteConnectEx");
     if (!call)
         return NULL;
-    return end(call, connector->ndk->Dispatch->NdkCompleteConnectEx(
-                         connector->ndk, disconnected, connector, kit_request_done, call));
+    return end(call, connector->table->NdkCompleteConnectEx(connector->ndk, disconnected, connector,
+                                                            kit_request_done, call));
 }
 
 struct kit_call *kit_accept_plain(struct kit_connector *connector, struct kit_qp *qp,
@@ -202,10 +202,10 @@ struct kit_call *kit_accept_plain(struct kit_connector *connector, struct kit_qp
 
     if (!call)
         return NULL;
-    return end(call, connector->ndk->Dispatch->NdkAccept(
-                         connector->ndk, qp->ndk, o->inbound_reads, o->outbound_reads,
-                         (PVOID)(ULONG_PTR)o->data, o->data_length, disconnected_plain, connector,
-                         kit_request_done, call));
+    return end(call, connector->table->NdkAccept(connector->ndk, qp->ndk, o->inbound_reads,
+                                                 o->outbound_reads, (PVOID)(ULONG_PTR)o->data,
+                                                 o->data_length, disconnected_plain, connector,
+                                                 kit_request_done, call));
 }
 
 struct kit_call *kit_accept_start(struct kit_connector *connector, struct kit_qp *qp,
@@ -219,10 +219,10 @@ struct kit_call *kit_accept_start(struct kit_connector *connector, struct kit_qp
     call = begin(connector, qp, "NdkAcceptEx");
     if (!call)
         return NULL;
-    return end(call, connector->ndk->Dispatch->NdkAcceptEx(
-                         connector->ndk, qp->ndk, o->inbound_reads, o->outbound_reads,
-                         (PVOID)(ULONG_PTR)o->data, o->data_length, disconnected, connector,
-                         kit_request_done, call));
+    return end(call, connector->table->NdkAcceptEx(connector->ndk, qp->ndk, o->inbound_reads,
+                                                   o->outbound_reads, (PVOID)(ULONG_PTR)o->data,
+                                                   o->data_length, disconnected, connector,
+                                                   kit_request_done, call));
 }
 
 NTSTATUS kit_reject(struct kit_connector *connector, const VOID *data, ULONG length)
@@ -231,7 +231,7 @@ NTSTATUS kit_reject(struct kit_connector *connector, const VOID *data, ULONG len
     NTSTATUS status;
 
     kit_doing(k, "NdkReject");
-    status = connector->ndk->Dispatch->NdkReject(connector->ndk, (PVOID)(ULONG_PTR)data, length);
+    status = connector->table->NdkReject(connector->ndk, (PVOID)(ULONG_PTR)data, length);
     kit_doing(k, NULL);
     if (status == STATUS_PENDING)
         kit_breach(k, "lifetime 3", "NdkReject returned STATUS_PENDING");
@@ -243,7 +243,7 @@ struct kit_call *kit_disconnect_start(struct kit_connector *connector)
     struct kit_call *call = kit_call_new(connector->object.k, &connector->object, "NdkDisconnect");
 
     if (call)
-        kit_call_returned(
-            call, connector->ndk->Dispatch->NdkDisconnect(connector->ndk, kit_request_done, call));
+        kit_call_returned(call,
+                          connector->table->NdkDisconnect(connector->ndk, kit_request_done, call));
     return call;
 }

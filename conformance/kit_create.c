@@ -30,8 +30,8 @@ struct kit_call *kit_pd_start(struct kit_adapter *adapter, struct kit_pd **out)
     *out = pd;
     pd->adapter = adapter;
     kit_follow(&pd->object, &adapter->object);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkCreatePd(adapter->ndk, kit_create_done, call,
-                                                                &call->out.pd));
+    kit_call_returned(
+        call, adapter->table->NdkCreatePd(adapter->ndk, kit_create_done, call, &call->out.pd));
     return call;
 }
 
@@ -70,9 +70,8 @@ struct kit_call *kit_cq_start(struct kit_adapter *adapter, ULONG depth, struct k
     *out = cq;
     KeInitializeEvent(&cq->event, SynchronizationEvent, FALSE);
     kit_follow(&cq->object, &adapter->object);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkCreateCq(adapter->ndk, depth, cq_notified,
-                                                                cq, NULL, kit_create_done, call,
-                                                                &call->out.cq));
+    kit_call_returned(call, adapter->table->NdkCreateCq(adapter->ndk, depth, cq_notified, cq, NULL,
+                                                        kit_create_done, call, &call->out.cq));
     return call;
 }
 
@@ -88,8 +87,8 @@ struct kit_call *kit_connector_start(struct kit_adapter *adapter, struct kit_con
     *out = connector;
     KeInitializeEvent(&connector->event, NotificationEvent, FALSE);
     kit_follow(&connector->object, &adapter->object);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkCreateConnector(
-                                adapter->ndk, kit_create_done, call, &call->out.connector));
+    kit_call_returned(call, adapter->table->NdkCreateConnector(adapter->ndk, kit_create_done, call,
+                                                               &call->out.connector));
     return call;
 }
 
@@ -140,9 +139,9 @@ struct kit_call *kit_listener_start(struct kit_adapter *adapter, struct kit_list
     *out = listener;
     KeInitializeEvent(&listener->event, SynchronizationEvent, FALSE);
     kit_follow(&listener->object, &adapter->object);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkCreateListener(adapter->ndk, connect_event,
-                                                                      listener, kit_create_done,
-                                                                      call, &call->out.listener));
+    kit_call_returned(call, adapter->table->NdkCreateListener(adapter->ndk, connect_event, listener,
+                                                              kit_create_done, call,
+                                                              &call->out.listener));
     return call;
 }
 
@@ -159,7 +158,7 @@ struct kit_call *kit_endpoint_start(struct kit_adapter *adapter, const SOCKADDR_
         return NULL;
     *out = endpoint;
     kit_follow(&endpoint->object, &adapter->object);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkCreateSharedEndpoint(
+    kit_call_returned(call, adapter->table->NdkCreateSharedEndpoint(
                                 adapter->ndk, (PSOCKADDR)&copy, kit_address_length(&copy),
                                 kit_create_done, call, &call->out.endpoint));
     return call;
@@ -177,8 +176,8 @@ struct kit_call *kit_mr_start(struct kit_pd *pd, BOOLEAN fast, struct kit_mr **o
     *out = mr;
     kit_follow(&mr->object, &pd->adapter->object);
     kit_follow(&mr->object, &pd->object);
-    kit_call_returned(
-        call, pd->ndk->Dispatch->NdkCreateMr(pd->ndk, fast, kit_create_done, call, &call->out.mr));
+    kit_call_returned(call,
+                      pd->table->NdkCreateMr(pd->ndk, fast, kit_create_done, call, &call->out.mr));
     return call;
 }
 
@@ -192,8 +191,7 @@ struct kit_call *kit_mw_start(struct kit_pd *pd, struct kit_mw **out)
     *out = mw;
     kit_follow(&mw->object, &pd->adapter->object);
     kit_follow(&mw->object, &pd->object);
-    kit_call_returned(
-        call, pd->ndk->Dispatch->NdkCreateMw(pd->ndk, kit_create_done, call, &call->out.mw));
+    kit_call_returned(call, pd->table->NdkCreateMw(pd->ndk, kit_create_done, call, &call->out.mw));
     return call;
 }
 
@@ -225,9 +223,9 @@ struct kit_call *kit_srq_start(struct kit_pd *pd, ULONG depth, ULONG sge, ULONG 
     KeInitializeEvent(&srq->event, SynchronizationEvent, FALSE);
     kit_follow(&srq->object, &pd->adapter->object);
     kit_follow(&srq->object, &pd->object);
-    kit_call_returned(call, pd->ndk->Dispatch->NdkCreateSrq(pd->ndk, depth, sge, threshold,
-                                                            srq_notified, srq, NULL,
-                                                            kit_create_done, call, &call->out.srq));
+    kit_call_returned(call,
+                      pd->table->NdkCreateSrq(pd->ndk, depth, sge, threshold, srq_notified, srq,
+                                              NULL, kit_create_done, call, &call->out.srq));
     return call;
 }
 
@@ -270,15 +268,15 @@ struct kit_call *kit_qp_start(struct kit_pd *pd, struct kit_cq *receive, struct 
         kit_follow(&qp->object, &initiator->object);
     if (srq) {
         kit_follow(&qp->object, &srq->object);
-        kit_call_returned(call, pd->ndk->Dispatch->NdkCreateQpWithSrq(
-                                    pd->ndk, receive->ndk, initiator->ndk, srq->ndk, qp,
-                                    s.initiator_depth, s.initiator_sge, s.inline_size,
-                                    kit_create_done, call, &call->out.qp));
+        kit_call_returned(
+            call, pd->table->NdkCreateQpWithSrq(pd->ndk, receive->ndk, initiator->ndk, srq->ndk, qp,
+                                                s.initiator_depth, s.initiator_sge, s.inline_size,
+                                                kit_create_done, call, &call->out.qp));
     } else {
-        kit_call_returned(call, pd->ndk->Dispatch->NdkCreateQp(
-                                    pd->ndk, receive->ndk, initiator->ndk, qp, s.receive_depth,
-                                    s.initiator_depth, s.receive_sge, s.initiator_sge,
-                                    s.inline_size, kit_create_done, call, &call->out.qp));
+        kit_call_returned(
+            call, pd->table->NdkCreateQp(pd->ndk, receive->ndk, initiator->ndk, qp, s.receive_depth,
+                                         s.initiator_depth, s.receive_sge, s.initiator_sge,
+                                         s.inline_size, kit_create_done, call, &call->out.qp));
     }
     return call;
 }

@@ -41,6 +41,7 @@ struct kit_inside {
     BOOLEAN cleaning;
     BOOLEAN abandoned; /* something did not end: its memory stays */
     BOOLEAN mode_set, fail_set;
+    BOOLEAN hide_dispatch;
     const char *volatile doing;
     struct kit_channel *channel;
     struct kit *older; /* in the graveyard */
@@ -68,6 +69,8 @@ PVOID kit_object_record(struct kit *k, NDK_OBJECT_TYPE type, SIZE_T size);
 struct kit_object *kit_objects(struct kit *k);
 /* The NDK object is there: checks it and fills the record's ndk. Any IRQL <= DISPATCH_LEVEL. */
 VOID kit_object_born(struct kit_object *object, NDK_OBJECT_HEADER *header);
+/* Nobody has called through a Dispatch that kit_hide_dispatch() put there. */
+BOOLEAN kit_dispatch_untouched(struct kit *k);
 /* A close was answered or is being completed: what may not be left at that moment. */
 VOID kit_object_closing(struct kit_object *object);
 /* Begin and end of an event callback of the object. */

@@ -386,6 +386,8 @@ VOID kit_life_clean(struct kit *k)
          object = object->next)
         if (object->type == NdkObjectTypeAdapter && kit_os_get(&object->life) == KIT_OPEN)
             kit_adapter_close(CONTAINING_RECORD(object, struct kit_adapter, object));
+    if (!kit_dispatch_untouched(k))
+        kit_breach(k, "section 13 no. 3", "the provider called through Dispatch");
     for (struct kit_call *call = in->calls; call && !in->abandoned; call = call->next)
         if (kit_call_open(call))
             kit_breach(k, "lifetime 3", "%s pended and was never completed", call->name);

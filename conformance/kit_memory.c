@@ -56,8 +56,8 @@ struct kit_call *kit_register_start(struct kit_mr *mr, PMDL mdl, SIZE_T length, 
         return NULL;
     call->then = registered;
     call->then_context = mr;
-    return returned(call, mr->ndk->Dispatch->NdkRegisterMr(mr->ndk, mdl, length, flags,
-                                                           kit_request_done, call));
+    return returned(call,
+                    mr->table->NdkRegisterMr(mr->ndk, mdl, length, flags, kit_request_done, call));
 }
 
 struct kit_call *kit_deregister_start(struct kit_mr *mr)
@@ -68,7 +68,7 @@ struct kit_call *kit_deregister_start(struct kit_mr *mr)
         return NULL;
     call->then = deregistered;
     call->then_context = mr;
-    return returned(call, mr->ndk->Dispatch->NdkDeregisterMr(mr->ndk, kit_request_done, call));
+    return returned(call, mr->table->NdkDeregisterMr(mr->ndk, kit_request_done, call));
 }
 
 struct kit_call *kit_fast_start(struct kit_mr *mr, ULONG pages, BOOLEAN remote)
@@ -76,8 +76,8 @@ struct kit_call *kit_fast_start(struct kit_mr *mr, ULONG pages, BOOLEAN remote)
     struct kit_call *call = kit_call_new(mr->object.k, &mr->object, "NdkInitializeFastRegisterMr");
 
     if (call)
-        kit_call_returned(call, mr->ndk->Dispatch->NdkInitializeFastRegisterMr(
-                                    mr->ndk, pages, remote, kit_request_done, call));
+        kit_call_returned(call, mr->table->NdkInitializeFastRegisterMr(mr->ndk, pages, remote,
+                                                                       kit_request_done, call));
     return call;
 }
 
@@ -89,8 +89,8 @@ BOOLEAN kit_memory_new(struct kit_pd *pd, SIZE_T size, ULONG flags, struct kit_m
     TRY_OR_FALSE(kit_mr_new(pd, FALSE, &memory->mr));
     TRY_OR_FALSE(
         kit_answer_is(kit_register_start(memory->mr, memory->mdl, size, flags), STATUS_SUCCESS));
-    memory->local = memory->mr->ndk->Dispatch->NdkGetLocalTokenFromMr(memory->mr->ndk);
-    memory->remote = memory->mr->ndk->Dispatch->NdkGetRemoteTokenFromMr(memory->mr->ndk);
+    memory->local = memory->mr->table->NdkGetLocalTokenFromMr(memory->mr->ndk);
+    memory->remote = memory->mr->table->NdkGetRemoteTokenFromMr(memory->mr->ndk);
     *out = memory;
     return TRUE;
 }
@@ -120,9 +120,8 @@ BOOLEAN kit_lam_new(struct kit_adapter *adapter, PMDL mdl, SIZE_T length, struct
                         (length / PAGE_SIZE + 2) * sizeof(NDK_LOGICAL_ADDRESS));
     lam->ndk = kit_alloc(k, lam->size);
     TRY_OR_FALSE(lam->ndk != NULL);
-    kit_call_returned(call, adapter->ndk->Dispatch->NdkBuildLAM(adapter->ndk, mdl, length,
-                                                                kit_request_done, call, lam->ndk,
-                                                                &lam->size, &lam->fbo));
+    kit_call_returned(call, adapter->table->NdkBuildLAM(adapter->ndk, mdl, length, kit_request_done,
+                                                        call, lam->ndk, &lam->size, &lam->fbo));
     if (!kit_answer_is(call, STATUS_SUCCESS)) {
         lam->ndk = NULL;
         return FALSE;
@@ -138,7 +137,7 @@ BOOLEAN kit_lam_new(struct kit_adapter *adapter, PMDL mdl, SIZE_T length, struct
 VOID kit_lam_release(struct kit_lam *lam)
 {
     if (lam->ndk)
-        lam->adapter->ndk->Dispatch->NdkReleaseLAM(lam->adapter->ndk, lam->ndk);
+        lam->adapter->table->NdkReleaseLAM(lam->adapter->ndk, lam->ndk);
     lam->ndk = NULL;
 }
 

@@ -61,44 +61,80 @@ VOID kit_drop(struct kit_object *object, struct kit_object *antecedent)
 
 /* ---- birth ---------------------------------------------------------------------------------- */
 
+/* The table follows the header in every object (NDKPI 1.4). */
+static const VOID *table_of(const NDK_OBJECT_HEADER *header)
+{
+    return ((const NDK_CQ *)(const VOID *)header)->Dispatch;
+}
+
+#define SET_NDK(kind)                                                                              \
+    do {                                                                                           \
+        struct kit_##kind *record_ = CONTAINING_RECORD(object, struct kit_##kind, object);         \
+                                                                                                   \
+        record_->ndk = (PVOID)header;                                                              \
+        record_->table = table_of(header);                                                         \
+    } while (0)
+
 static VOID set_ndk(struct kit_object *object, NDK_OBJECT_HEADER *header)
 {
-    PVOID ndk = header;
-
     switch (object->type) {
     case NdkObjectTypeAdapter:
-        CONTAINING_RECORD(object, struct kit_adapter, object)->ndk = ndk;
+        SET_NDK(adapter);
         break;
     case NdkObjectTypeQp:
-        CONTAINING_RECORD(object, struct kit_qp, object)->ndk = ndk;
+        SET_NDK(qp);
         break;
     case NdkObjectTypeCq:
-        CONTAINING_RECORD(object, struct kit_cq, object)->ndk = ndk;
+        SET_NDK(cq);
         break;
     case NdkObjectTypeMr:
-        CONTAINING_RECORD(object, struct kit_mr, object)->ndk = ndk;
+        SET_NDK(mr);
         break;
     case NdkObjectTypeMw:
-        CONTAINING_RECORD(object, struct kit_mw, object)->ndk = ndk;
+        SET_NDK(mw);
         break;
     case NdkObjectTypePd:
-        CONTAINING_RECORD(object, struct kit_pd, object)->ndk = ndk;
+        SET_NDK(pd);
         break;
     case NdkObjectTypeSharedEndpoint:
-        CONTAINING_RECORD(object, struct kit_endpoint, object)->ndk = ndk;
+        SET_NDK(endpoint);
         break;
     case NdkObjectTypeConnector:
-        CONTAINING_RECORD(object, struct kit_connector, object)->ndk = ndk;
+        SET_NDK(connector);
         break;
     case NdkObjectTypeListener:
-        CONTAINING_RECORD(object, struct kit_listener, object)->ndk = ndk;
+        SET_NDK(listener);
         break;
     case NdkObjectTypeSrq:
-        CONTAINING_RECORD(object, struct kit_srq, object)->ndk = ndk;
+        SET_NDK(srq);
         break;
     default:
         break;
     }
+}
+
+/* A table for the layer above: whoever calls through it has read Dispatch back. */
+static volatile LONG trapped;
+
+static VOID trap(VOID)
+{
+    kit_os_add(&trapped, 1);
+}
+
+typedef VOID trap_function(VOID);
+
+static trap_function *const trap_table[16] = {trap, trap, trap, trap, trap, trap, trap, trap,
+                                              trap, trap, trap, trap, trap, trap, trap, trap};
+
+VOID kit_hide_dispatch(struct kit *k)
+{
+    kit_os_set(&trapped, 0);
+    k->in->hide_dispatch = TRUE;
+}
+
+BOOLEAN kit_dispatch_untouched(struct kit *k)
+{
+    return (BOOLEAN)(!k->in->hide_dispatch || kit_os_get(&trapped) == 0);
 }
 
 /* How many slots a table has, by its object's version. */
@@ -118,8 +154,7 @@ static ULONG slots(NDK_OBJECT_TYPE type, NDK_VERSION version)
 
 static VOID check_table(struct kit_object *object, const char *name)
 {
-    /* The table follows the header in every object (NDKPI 1.4). */
-    const UCHAR *table = (const UCHAR *)((NDK_CQ *)(PVOID)object->header)->Dispatch;
+    const UCHAR *table = table_of(object->header);
     ULONG count = slots(object->type, object->header->Version);
 
     if (!table) {
@@ -184,6 +219,8 @@ VOID kit_object_born(struct kit_object *object, NDK_OBJECT_HEADER *header)
     check_table(object, name);
     if (kit_door.direct)
         mark(object, name);
+    if (object->k->in->hide_dispatch)
+        ((NDK_CQ *)(PVOID)header)->Dispatch = (PVOID)(ULONG_PTR)trap_table;
     kit_os_set(&object->life, KIT_OPEN);
 }
 
@@ -191,8 +228,9 @@ VOID kit_object_born(struct kit_object *object, NDK_OBJECT_HEADER *header)
 
 static NDK_FN_CLOSE_OBJECT close_slot(const struct kit_object *object)
 {
-    /* NDK_FN_CLOSE_OBJECT is slot 0 of every table but the adapter's. */
-    return ((NDK_CQ *)(PVOID)object->header)->Dispatch->NdkCloseCq;
+    /* NDK_FN_CLOSE_OBJECT is slot 0 of every table but the adapter's, and every record is a header,
+     * an object and its table. */
+    return CONTAINING_RECORD(object, const struct kit_cq, object)->table->NdkCloseCq;
 }
 
 static const char *close_name(NDK_OBJECT_TYPE type)
@@ -212,7 +250,8 @@ static const char *close_name(NDK_OBJECT_TYPE type)
     return names[type];
 }
 
-struct kit_call *kit_close_start(struct kit_object *object)
+struct kit_call *kit_close_then(struct kit_object *object,
+                                VOID (*then)(struct kit_call *call, PVOID context), PVOID context)
 {
     struct kit_call *call = kit_call_new(object->k, object, close_name(object->type));
     char name[32];
@@ -223,10 +262,17 @@ struct kit_call *kit_close_start(struct kit_object *object)
     if (kit_door.direct)
         check_mark(object, name);
     call->kind = KIT_CLOSE;
+    call->then = then;
+    call->then_context = context;
     object->close = call;
     kit_os_set(&object->life, KIT_CLOSING);
     kit_call_returned(call, close_slot(object)(object->header, kit_close_done, call));
     return call;
+}
+
+struct kit_call *kit_close_start(struct kit_object *object)
+{
+    return kit_close_then(object, NULL, NULL);
 }
 
 BOOLEAN kit_close(struct kit_object *object)
@@ -310,38 +356,53 @@ BOOLEAN kit_has_version(const struct kit_adapter *adapter, USHORT major, USHORT 
     return have.Major > major || (have.Major == major && have.Minor >= minor);
 }
 
-BOOLEAN kit_adapter_open(struct kit *k, struct kit_adapter **out)
+NTSTATUS kit_adapter_try(struct kit *k, NDK_VERSION version, struct kit_adapter **out, char *why,
+                         SIZE_T why_size)
 {
-    static const NDK_VERSION majors[] = {{2, 0}, {1, 0}};
     const struct kit_config *config = k->config;
     struct kit_adapter *adapter = kit_object_record(k, NdkObjectTypeAdapter, sizeof *adapter);
     NDK_ADAPTER *ndk = NULL;
-    NTSTATUS status = STATUS_SUCCESS;
+    NTSTATUS status;
     ULONG size = sizeof adapter->info;
-    char why[256] = "";
 
-    TRY_OR_FALSE(adapter != NULL);
+    if (!adapter)
+        return KIT_NO_ANSWER;
     kit_doing(k, "opening the adapter");
-    for (ULONG i = 0; i < RTL_NUMBER_OF(majors) && !ndk; i++) {
-        NDK_VERSION version = config->version.Major ? config->version : majors[i];
-
-        status = kit_door.open(&config->local, config->local_length, config->options, version, &ndk,
-                               why, sizeof why);
-        if (status == STATUS_SUCCESS || config->version.Major)
-            break;
-    }
+    status = kit_door.open(&config->local, config->local_length, config->options, version, &ndk,
+                           why, why_size);
     kit_doing(k, NULL);
     if (status != STATUS_SUCCESS || !ndk)
-        return kit_fail(k, (struct kit_here){NULL, 0}, "opening the adapter: %s %s",
-                        kit_status_name(status), why);
+        return status;
     kit_object_born(&adapter->object, &ndk->Header);
-    status = ndk->Dispatch->NdkQueryAdapterInfo(ndk, &adapter->info, &size);
-    if (status != STATUS_SUCCESS)
-        return kit_fail(k, (struct kit_here){NULL, 0}, "NdkQueryAdapterInfo: %s",
-                        kit_status_name(status));
+    status = adapter->table->NdkQueryAdapterInfo(ndk, &adapter->info, &size);
+    if (status != STATUS_SUCCESS) {
+        kit_fail(k, (struct kit_here){NULL, 0}, "NdkQueryAdapterInfo: %s", kit_status_name(status));
+        return KIT_NO_ANSWER;
+    }
     k->info = adapter->info;
     *out = adapter;
-    return TRUE;
+    return STATUS_SUCCESS;
+}
+
+BOOLEAN kit_adapter_open(struct kit *k, struct kit_adapter **out)
+{
+    static const NDK_VERSION majors[] = {{2, 0}, {1, 0}};
+    NTSTATUS status = STATUS_SUCCESS;
+    char why[256] = "";
+
+    if (k->config->version.Major) {
+        status = kit_adapter_try(k, k->config->version, out, why, sizeof why);
+    } else {
+        for (ULONG i = 0; i < RTL_NUMBER_OF(majors); i++) {
+            status = kit_adapter_try(k, majors[i], out, why, sizeof why);
+            if (status == STATUS_SUCCESS || status == KIT_NO_ANSWER)
+                break;
+        }
+    }
+    if (status == STATUS_SUCCESS)
+        return TRUE;
+    return kit_fail(k, (struct kit_here){NULL, 0}, "opening the adapter: %s %s",
+                    kit_status_name(status), why);
 }
 
 /* When the adapter's close has returned, so have all callbacks (C9). */

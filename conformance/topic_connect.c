@@ -14,20 +14,20 @@ static const char reply[] = "what the passive side says";
 static BOOLEAN has_data(struct kit_connector *connector, const char *need, ULONG length)
 {
     struct kit *k = connector->object.k;
-    NDK_CONNECTOR *ndk = connector->ndk;
     ULONG inbound, outbound, size = 0;
     UCHAR data[1024];
 
-    TRY_OR_FALSE(
-        kit_status(k, KIT_HERE, "the size query of NdkGetConnectionData",
-                   ndk->Dispatch->NdkGetConnectionData(ndk, &inbound, &outbound, NULL, &size),
-                   STATUS_SUCCESS));
+    TRY_OR_FALSE(kit_status(
+        k, KIT_HERE, "the size query of NdkGetConnectionData",
+        connector->table->NdkGetConnectionData(connector->ndk, &inbound, &outbound, NULL, &size),
+        STATUS_SUCCESS));
     if (size < length || size > sizeof data)
         return kit_fail(k, KIT_HERE, "private data size: have %u, need at least %u", (unsigned)size,
                         (unsigned)length);
-    TRY_OR_FALSE(kit_status(k, KIT_HERE, "NdkGetConnectionData",
-                            ndk->Dispatch->NdkGetConnectionData(ndk, NULL, NULL, data, &size),
-                            STATUS_SUCCESS));
+    TRY_OR_FALSE(
+        kit_status(k, KIT_HERE, "NdkGetConnectionData",
+                   connector->table->NdkGetConnectionData(connector->ndk, NULL, NULL, data, &size),
+                   STATUS_SUCCESS));
     return kit_bytes(k, KIT_HERE, "private data", data, need, length);
 }
 
