@@ -215,6 +215,8 @@ VOID kit_hide_dispatch(struct kit *k);
 
 /* ---- calls that may pend -------------------------------------------------------------------- */
 
+typedef VOID kit_then_function(struct kit_call *call, PVOID context);
+
 struct kit_call {
     struct kit *k;
     const char *name;         /* "NdkConnect" */
@@ -242,9 +244,11 @@ struct kit_call {
     KIRQL before;              /* of the caller */
     enum { KIT_REQUEST, KIT_CREATE, KIT_CLOSE } kind;
     struct kit_object *object; /* of a create: the record, made beforehand */
-    /* Called inside the completion, before done is set; may be NULL. */
-    VOID (*then)(struct kit_call *call, PVOID context);
+    /* The author's and the kit's own: called inside the completion, before done is set. */
+    kit_then_function *then;
     PVOID then_context;
+    kit_then_function *record;
+    PVOID record_context;
     struct kit_call *next;
 };
 
@@ -262,6 +266,10 @@ VOID kit_call_returned(struct kit_call *call, NTSTATUS returned);
 VOID kit_request_done(PVOID call, NTSTATUS status);
 VOID kit_create_done(PVOID call, NTSTATUS status, NDK_OBJECT_HEADER *object);
 VOID kit_close_done(PVOID call);
+
+/* The next call that this case makes, whatever starts it, runs then(call, context) inside its
+ * completion if it pends. Not while callbacks of the case make calls too. */
+VOID kit_next_then(struct kit *k, kit_then_function *then, PVOID context);
 
 /* The final status, waiting for it. KIT_NO_ANSWER after a failure that is noted already (a NULL
  * call, time over). */
@@ -412,6 +420,8 @@ BOOLEAN kit_mr_new(struct kit_pd *pd, BOOLEAN fast, struct kit_mr **out);
 BOOLEAN kit_mw_new(struct kit_pd *pd, struct kit_mw **out);
 struct kit_call *kit_pd_start(struct kit_adapter *adapter, struct kit_pd **out);
 struct kit_call *kit_cq_start(struct kit_adapter *adapter, ULONG depth, struct kit_cq **out);
+struct kit_call *kit_cq_start_affine(struct kit_adapter *adapter, ULONG depth,
+                                     GROUP_AFFINITY *affinity, struct kit_cq **out);
 struct kit_call *kit_connector_start(struct kit_adapter *adapter, struct kit_connector **out);
 struct kit_call *kit_listener_start(struct kit_adapter *adapter, struct kit_listener **out);
 struct kit_call *kit_endpoint_start(struct kit_adapter *adapter, const SOCKADDR_INET *address,
@@ -434,9 +444,8 @@ struct kit_qp_sizes kit_qp_modest(const struct kit_adapter *adapter);
 
 /* Closes any object but an adapter; the record stays. kit_close() waits for the end. */
 struct kit_call *kit_close_start(struct kit_object *object);
-/* then(call, context) runs inside the completion, if the close pends. */
-struct kit_call *kit_close_then(struct kit_object *object,
-                                VOID (*then)(struct kit_call *call, PVOID context), PVOID context);
+/* With kit_next_then. */
+struct kit_call *kit_close_then(struct kit_object *object, kit_then_function *then, PVOID context);
 BOOLEAN kit_close(struct kit_object *object);
 /* Closes the adapter: blocks until everything that descends from it is closed and has returned. */
 BOOLEAN kit_adapter_close(struct kit_adapter *adapter);

@@ -26,11 +26,22 @@ struct kit_call *kit_call_new(struct kit *k, struct kit_object *owner, const cha
     KeInitializeEvent(&call->done, NotificationEvent, FALSE);
     call->before = KeGetCurrentIrql();
     kit_os_lock(&k->in->lock);
+    call->then = k->in->next_then;
+    call->then_context = k->in->next_context;
+    k->in->next_then = NULL;
     call->next = k->in->calls;
     k->in->calls = call;
     kit_os_unlock(&k->in->lock);
     kit_doing(k, name);
     return call;
+}
+
+VOID kit_next_then(struct kit *k, kit_then_function *then, PVOID context)
+{
+    kit_os_lock(&k->in->lock);
+    k->in->next_then = then;
+    k->in->next_context = context;
+    kit_os_unlock(&k->in->lock);
 }
 
 BOOLEAN kit_call_open(const struct kit_call *call)
@@ -87,6 +98,8 @@ VOID kit_call_returned(struct kit_call *call, NTSTATUS returned)
         if (returned == STATUS_SUCCESS)
             inline_success(call);
         call->status = returned;
+        if (call->record)
+            call->record(call, call->record_context);
     }
     kit_os_set(&call->answered, 1);
 }
@@ -121,6 +134,8 @@ static VOID leave(struct kit_call *call, NTSTATUS status)
 {
     call->within = !kit_os_get(&call->answered);
     call->status = status;
+    if (call->record)
+        call->record(call, call->record_context);
     if (call->then)
         call->then(call, call->then_context);
     kit_os_add(&call->completions, 1);

@@ -84,8 +84,8 @@ static struct kit_call *begin(struct kit_connector *connector, struct kit_qp *qp
     struct kit_call *call = kit_call_new(connector->object.k, &connector->object, name);
 
     if (call && qp) {
-        call->then = connected;
-        call->then_context = &qp->object;
+        call->record = connected;
+        call->record_context = &qp->object;
         kit_follow(&connector->object, &qp->object);
     }
     return call;
@@ -94,8 +94,6 @@ static struct kit_call *begin(struct kit_connector *connector, struct kit_qp *qp
 static struct kit_call *end(struct kit_call *call, NTSTATUS status)
 {
     kit_call_returned(call, status);
-    if (status != STATUS_PENDING && call->then)
-        call->then(call, call->then_context);
     return call;
 }
 

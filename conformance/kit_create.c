@@ -60,7 +60,8 @@ static VOID cq_notified(PVOID context, NTSTATUS status)
     kit_event_leave(&cq->object);
 }
 
-struct kit_call *kit_cq_start(struct kit_adapter *adapter, ULONG depth, struct kit_cq **out)
+struct kit_call *kit_cq_start_affine(struct kit_adapter *adapter, ULONG depth,
+                                     GROUP_AFFINITY *affinity, struct kit_cq **out)
 {
     struct kit_cq *cq = kit_object_record(adapter->object.k, NdkObjectTypeCq, sizeof *cq);
     struct kit_call *call = cq ? create(&cq->object, &adapter->object, "NdkCreateCq") : NULL;
@@ -70,9 +71,15 @@ struct kit_call *kit_cq_start(struct kit_adapter *adapter, ULONG depth, struct k
     *out = cq;
     KeInitializeEvent(&cq->event, SynchronizationEvent, FALSE);
     kit_follow(&cq->object, &adapter->object);
-    kit_call_returned(call, adapter->table->NdkCreateCq(adapter->ndk, depth, cq_notified, cq, NULL,
-                                                        kit_create_done, call, &call->out.cq));
+    kit_call_returned(call,
+                      adapter->table->NdkCreateCq(adapter->ndk, depth, cq_notified, cq, affinity,
+                                                  kit_create_done, call, &call->out.cq));
     return call;
+}
+
+struct kit_call *kit_cq_start(struct kit_adapter *adapter, ULONG depth, struct kit_cq **out)
+{
+    return kit_cq_start_affine(adapter, depth, NULL, out);
 }
 
 struct kit_call *kit_connector_start(struct kit_adapter *adapter, struct kit_connector **out)

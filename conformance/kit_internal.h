@@ -41,6 +41,8 @@ struct kit_inside {
     BOOLEAN cleaning;
     BOOLEAN abandoned; /* something did not end: its memory stays */
     BOOLEAN mode_set, fail_set;
+    kit_then_function *next_then;
+    PVOID next_context;
     BOOLEAN hide_dispatch;
     const char *volatile doing;
     struct kit_channel *channel;

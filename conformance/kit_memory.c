@@ -39,25 +39,17 @@ static VOID deregistered(struct kit_call *call, PVOID context)
         mr->registered = FALSE;
 }
 
-/* Also for an answer that came inline. */
-static struct kit_call *returned(struct kit_call *call, NTSTATUS status)
-{
-    kit_call_returned(call, status);
-    if (status != STATUS_PENDING)
-        call->then(call, call->then_context);
-    return call;
-}
-
 struct kit_call *kit_register_start(struct kit_mr *mr, PMDL mdl, SIZE_T length, ULONG flags)
 {
     struct kit_call *call = kit_call_new(mr->object.k, &mr->object, "NdkRegisterMr");
 
     if (!call)
         return NULL;
-    call->then = registered;
-    call->then_context = mr;
-    return returned(call,
-                    mr->table->NdkRegisterMr(mr->ndk, mdl, length, flags, kit_request_done, call));
+    call->record = registered;
+    call->record_context = mr;
+    kit_call_returned(
+        call, mr->table->NdkRegisterMr(mr->ndk, mdl, length, flags, kit_request_done, call));
+    return call;
 }
 
 struct kit_call *kit_deregister_start(struct kit_mr *mr)
@@ -66,9 +58,10 @@ struct kit_call *kit_deregister_start(struct kit_mr *mr)
 
     if (!call)
         return NULL;
-    call->then = deregistered;
-    call->then_context = mr;
-    return returned(call, mr->table->NdkDeregisterMr(mr->ndk, kit_request_done, call));
+    call->record = deregistered;
+    call->record_context = mr;
+    kit_call_returned(call, mr->table->NdkDeregisterMr(mr->ndk, kit_request_done, call));
+    return call;
 }
 
 struct kit_call *kit_fast_start(struct kit_mr *mr, ULONG pages, BOOLEAN remote)

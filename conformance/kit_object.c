@@ -250,8 +250,7 @@ static const char *close_name(NDK_OBJECT_TYPE type)
     return names[type];
 }
 
-struct kit_call *kit_close_then(struct kit_object *object,
-                                VOID (*then)(struct kit_call *call, PVOID context), PVOID context)
+struct kit_call *kit_close_start(struct kit_object *object)
 {
     struct kit_call *call = kit_call_new(object->k, object, close_name(object->type));
     char name[32];
@@ -262,17 +261,16 @@ struct kit_call *kit_close_then(struct kit_object *object,
     if (kit_door.direct)
         check_mark(object, name);
     call->kind = KIT_CLOSE;
-    call->then = then;
-    call->then_context = context;
     object->close = call;
     kit_os_set(&object->life, KIT_CLOSING);
     kit_call_returned(call, close_slot(object)(object->header, kit_close_done, call));
     return call;
 }
 
-struct kit_call *kit_close_start(struct kit_object *object)
+struct kit_call *kit_close_then(struct kit_object *object, kit_then_function *then, PVOID context)
 {
-    return kit_close_then(object, NULL, NULL);
+    kit_next_then(object->k, then, context);
+    return kit_close_start(object);
 }
 
 BOOLEAN kit_close(struct kit_object *object)
