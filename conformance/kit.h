@@ -350,7 +350,8 @@ struct kit_cq {
     volatile LONG returned; /* ... and come to their end */
     NTSTATUS status;        /* of the last notification */
     volatile LONG dead;     /* a notification said so */
-    /* Called inside the notification, before the event is set; may be NULL. */
+    /* Called inside the notification, before the event is set; may be NULL. Set before arming; its
+     * context outlives the case's function, so from kit_alloc(). */
     VOID (*in_callback)(struct kit_cq *cq, NTSTATUS status);
     PVOID context;
 };
@@ -477,6 +478,8 @@ ULONG kit_cq_poll_plain(struct kit_cq *cq, struct kit_result *results, ULONG n);
 VOID kit_cq_arm(struct kit_cq *cq, ULONG type);
 /* The next result, arming ANY and waiting for it. */
 BOOLEAN kit_cq_next(struct kit_cq *cq, struct kit_result *result);
+/* The next result, waiting for it by polling alone: arms are left as they are. */
+BOOLEAN kit_cq_poll_next(struct kit_cq *cq, struct kit_result *result);
 /* The next result of the request's CQ must be that of this request, with this status. result may be
  * NULL. */
 BOOLEAN kit_expect(struct kit_request *request, NTSTATUS status, struct kit_result *result);
@@ -484,6 +487,10 @@ BOOLEAN kit_expect(struct kit_request *request, NTSTATUS status, struct kit_resu
 BOOLEAN kit_cq_wait_notified(struct kit_cq *cq, LONG n);
 /* Has no result. */
 BOOLEAN kit_cq_is_empty(struct kit_cq *cq);
+/* So many notifications have begun, a moment given to more of them. */
+BOOLEAN kit_cq_notified_is(struct kit_cq *cq, LONG need);
+struct kit_call *kit_resize_start(struct kit_cq *cq, ULONG depth);
+NTSTATUS kit_moderate(struct kit_cq *cq, ULONG interval_us, ULONG count);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 

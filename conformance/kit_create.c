@@ -38,6 +38,7 @@ struct kit_call *kit_pd_start(struct kit_adapter *adapter, struct kit_pd **out)
 static VOID cq_notified(PVOID context, NTSTATUS status)
 {
     struct kit_cq *cq = context;
+    VOID (*in_callback)(struct kit_cq *, NTSTATUS);
 
     kit_event_enter(&cq->object, "the notification");
     if (kit_os_get(&cq->object.running) > 1)
@@ -47,14 +48,17 @@ static VOID cq_notified(PVOID context, NTSTATUS status)
         kit_breach(cq->object.k, "lifetime 5.2", "cq #%u: %d notifications for %d arms",
                    (unsigned)cq->object.number, (int)kit_os_get(&cq->notified),
                    (int)kit_os_get(&cq->arms));
-    if (kit_os_get(&cq->dead))
-        kit_breach(cq->object.k, "lifetime 5.4", "cq #%u notifies though it is dead",
+    if (kit_os_get(&cq->dead) && status == STATUS_SUCCESS)
+        kit_breach(cq->object.k, "lifetime 5.4", "cq #%u notifies of completions though it is dead",
                    (unsigned)cq->object.number);
     cq->status = status;
     if (status != STATUS_SUCCESS)
         kit_os_set(&cq->dead, 1);
-    if (cq->in_callback)
-        cq->in_callback(cq, status);
+    kit_os_lock(&cq->object.k->in->lock); /* the clean-up takes it away */
+    in_callback = cq->in_callback;
+    kit_os_unlock(&cq->object.k->in->lock);
+    if (in_callback)
+        in_callback(cq, status);
     kit_os_add(&cq->returned, 1);
     KeSetEvent(&cq->event, IO_NO_INCREMENT, FALSE);
     kit_event_leave(&cq->object);

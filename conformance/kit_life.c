@@ -289,6 +289,21 @@ static BOOLEAN clean_wait(struct kit *k, PKEVENT event, const char *what)
     return !k->in->abandoned;
 }
 
+/* From here on the clean-up alone takes results: notifications of the author's, which may do that
+ * too, end. */
+static VOID clean_notifications(struct kit *k)
+{
+    for (struct kit_object *object = kit_objects(k); object; object = object->next) {
+        if (object->type != NdkObjectTypeCq)
+            continue;
+        kit_os_lock(&k->in->lock);
+        CONTAINING_RECORD(object, struct kit_cq, object)->in_callback = NULL;
+        kit_os_unlock(&k->in->lock);
+        while (kit_os_get(&object->running) && kit_time_left(k))
+            kit_os_sleep_ms(1);
+    }
+}
+
 /* Creates that pend make objects that are to be closed. */
 static VOID clean_creates(struct kit *k)
 {
@@ -371,6 +386,7 @@ VOID kit_life_clean(struct kit *k)
 
     in->cleaning = TRUE;
     in->deadline = kit_os_ms() + k->config->limit_ms;
+    clean_notifications(k);
     clean_creates(k);
     if (!in->abandoned)
         clean_objects(k, TYPE(Connector) | TYPE(Listener));

@@ -337,6 +337,19 @@ BOOLEAN kit_cq_next(struct kit_cq *cq, struct kit_result *result)
     }
 }
 
+BOOLEAN kit_cq_poll_next(struct kit_cq *cq, struct kit_result *result)
+{
+    static const char what[] = "a completion, by polling";
+    volatile LONG never = 0;
+
+    while (kit_cq_poll(cq, result, 1) == 0) {
+        if (kit_time_left(cq->object.k) == 0 || kit_os_get(&cq->object.k->in->aborted))
+            return kit_wait_number(cq->object.k, &never, 1, what);
+        kit_os_sleep_ms(1);
+    }
+    return TRUE;
+}
+
 static const char *request_name(const struct kit_request *r)
 {
     switch (r->type) {
@@ -398,4 +411,36 @@ BOOLEAN kit_cq_is_empty(struct kit_cq *cq)
                     (unsigned)cq->object.number,
                     result.request ? request_name(result.request) : "an unknown request",
                     kit_status_name(result.status));
+}
+
+BOOLEAN kit_cq_notified_is(struct kit_cq *cq, LONG need)
+{
+    kit_settle(cq->object.k);
+    if (kit_os_get(&cq->notified) == need)
+        return TRUE;
+    return kit_fail(cq->object.k, (struct kit_here){NULL, 0},
+                    "notifications of cq #%u: have %d, need %d", (unsigned)cq->object.number,
+                    (int)kit_os_get(&cq->notified), (int)need);
+}
+
+struct kit_call *kit_resize_start(struct kit_cq *cq, ULONG depth)
+{
+    struct kit_call *call = kit_call_new(cq->object.k, &cq->object, "NdkResizeCq");
+
+    if (call)
+        kit_call_returned(call, cq->table->NdkResizeCq(cq->ndk, depth, kit_request_done, call));
+    return call;
+}
+
+NTSTATUS kit_moderate(struct kit_cq *cq, ULONG interval_us, ULONG count)
+{
+    NTSTATUS status;
+
+    kit_doing(cq->object.k, "NdkControlCqInterruptModeration");
+    status = cq->table->NdkControlCqInterruptModeration(cq->ndk, interval_us, count);
+    kit_doing(cq->object.k, NULL);
+    if (status == STATUS_PENDING)
+        kit_breach(cq->object.k, "NDKPI 7.4",
+                   "NdkControlCqInterruptModeration returned STATUS_PENDING");
+    return status;
 }

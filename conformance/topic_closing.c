@@ -279,6 +279,69 @@ static VOID close_cancels_connect(struct kit *k)
     TRY(kit_status_among(k, KIT_HERE, "the cancelled connect", kit_answer(connect), allowed));
 }
 
+/* A completion that says when it has begun, and then takes its time. */
+static VOID begin_and_linger(struct kit_call *call, PVOID context)
+{
+    (void)call;
+    KeSetEvent((PKEVENT)context, IO_NO_INCREMENT, FALSE);
+    kit_os_stall_ms(LINGER_MS);
+}
+
+/* The object is closed while the completion of a request of it runs: until that has returned the
+ * close pends (C4a). */
+static VOID close_during(struct kit *k, struct kit_object *object, PKEVENT begun)
+{
+    struct kit_call *close;
+
+    TRY(kit_wait(k, begun, "the completion to be under way"));
+    close = kit_close_start(object);
+    TRY(close != NULL);
+    CHECK_STATUS(k, "closing an object while a completion of it runs", close->returned,
+                 STATUS_PENDING);
+    TRY(kit_answer_is(close, STATUS_SUCCESS));
+}
+
+static VOID region_during_completion(struct kit *k)
+{
+    struct kit_adapter *adapter;
+    struct kit_memory *memory;
+    struct kit_pd *pd;
+    KEVENT *begun = kit_alloc(k, sizeof *begun);
+
+    TRY(begun != NULL);
+    KeInitializeEvent(begun, NotificationEvent, FALSE);
+    TRY(kit_adapter_open(k, &adapter));
+    TRY(kit_pd_new(adapter, &pd));
+    TRY(kit_memory_bare(k, PAGE_SIZE, &memory));
+    TRY(kit_mr_new(pd, FALSE, &memory->mr));
+    TRY(kit_answer_mode(k, "always"));
+    kit_next_then(k, begin_and_linger, begun);
+    TRY(kit_register_start(memory->mr, memory->mdl, PAGE_SIZE, 0) != NULL);
+    TRY(kit_wait(k, begun, "the completion of NdkRegisterMr"));
+    TRY(kit_answer_mode(k, "never")); /* so that the close is done at once where it can be */
+    close_during(k, &memory->mr->object, begun);
+}
+
+static VOID connector_during_completion(struct kit *k)
+{
+    struct kit_end a, b;
+    SOCKADDR_INET address;
+    KEVENT *begun = kit_alloc(k, sizeof *begun);
+
+    TRY(begun != NULL);
+    KeInitializeEvent(begun, NotificationEvent, FALSE);
+    TRY(kit_end_open(k, NULL, &b));
+    TRY(kit_end_open(k, NULL, &a));
+    TRY(kit_listener_new(b.adapter, &b.listener));
+    TRY(kit_listen(b.listener, &address));
+    TRY(kit_connector_new(a.adapter, &a.connector));
+    kit_next_then(k, begin_and_linger, begun);
+    TRY(kit_connect_start(a.connector, a.qp, &address, NULL) != NULL);
+    TRY(kit_incoming(b.listener, &b.connector));
+    TRY(kit_accept_start(b.connector, b.qp, NULL) != NULL);
+    close_during(k, &a.connector->object, begun);
+}
+
 /* A registration that is left is ended with its region. */
 static VOID close_deregisters(struct kit *k)
 {
@@ -301,6 +364,15 @@ struct inside {
     NTSTATUS returned;
     KEVENT closed; /* close was called */
 };
+
+static struct inside *inside_new(struct kit *k)
+{
+    struct inside *inside = kit_alloc(k, sizeof *inside);
+
+    if (inside)
+        KeInitializeEvent(&inside->closed, NotificationEvent, FALSE);
+    return inside;
+}
 
 static VOID close_inside(struct kit_object *object, struct inside *inside)
 {
@@ -326,21 +398,20 @@ static VOID notified_closes(struct kit_cq *cq, NTSTATUS status)
 static VOID cq_in_its_notification(struct kit *k)
 {
     struct kit_memory *memory;
-    struct inside inside;
+    struct inside *inside = inside_new(k);
     struct kit_end end;
     NDK_SGE sge;
 
-    RtlZeroMemory(&inside, sizeof inside);
-    KeInitializeEvent(&inside.closed, NotificationEvent, FALSE);
+    TRY(inside != NULL);
     TRY(kit_end_open(k, NULL, &end));
     TRY(kit_memory_new(end.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &memory));
     sge = kit_sge(memory, 0, 64);
     TRY(kit_ok(kit_receive(end.qp, &sge, 1)));
     TRY(kit_close(&end.qp->object));
-    end.receive->context = &inside;
+    end.receive->context = inside;
     end.receive->in_callback = notified_closes;
     kit_cq_arm(end.receive, NDK_CQ_NOTIFY_ANY);
-    check_inside(k, &inside, "closing a CQ inside its notification");
+    check_inside(k, inside, "closing a CQ inside its notification");
 }
 
 static VOID incoming_closes(struct kit_listener *listener, struct kit_connector *connector)
@@ -351,22 +422,21 @@ static VOID incoming_closes(struct kit_listener *listener, struct kit_connector 
 
 static VOID listener_in_its_event(struct kit *k)
 {
-    struct inside inside;
+    struct inside *inside = inside_new(k);
     struct kit_call *connect;
     struct kit_end a, b;
     SOCKADDR_INET address;
 
-    RtlZeroMemory(&inside, sizeof inside);
-    KeInitializeEvent(&inside.closed, NotificationEvent, FALSE);
+    TRY(inside != NULL);
     TRY(kit_end_open(k, NULL, &b));
     TRY(kit_end_open(k, NULL, &a));
     TRY(kit_listener_new(b.adapter, &b.listener));
-    b.listener->context = &inside;
+    b.listener->context = inside;
     b.listener->in_callback = incoming_closes;
     TRY(kit_listen(b.listener, &address));
     TRY(kit_connector_new(a.adapter, &a.connector));
     connect = kit_connect_start(a.connector, a.qp, &address, NULL);
-    check_inside(k, &inside, "closing a listener inside its connect event");
+    check_inside(k, inside, "closing a listener inside its connect event");
     TRY(kit_answer_is(connect, STATUS_CONNECTION_REFUSED));
 }
 
@@ -377,16 +447,15 @@ static VOID disconnected_closes(struct kit_connector *connector)
 
 static VOID connector_in_its_event(struct kit *k)
 {
-    struct inside inside;
+    struct inside *inside = inside_new(k);
     struct kit_pair pair;
 
-    RtlZeroMemory(&inside, sizeof inside);
-    KeInitializeEvent(&inside.closed, NotificationEvent, FALSE);
+    TRY(inside != NULL);
     TRY(kit_pair_open(k, NULL, &pair));
-    pair.b.connector->context = &inside;
+    pair.b.connector->context = inside;
     pair.b.connector->in_callback = disconnected_closes;
     TRY(kit_disconnect_start(pair.a.connector) != NULL);
-    check_inside(k, &inside, "closing a connector inside its disconnect event");
+    check_inside(k, inside, "closing a connector inside its disconnect event");
 }
 
 /* An object is closed in the completion that created it, if the create pends. */
@@ -543,6 +612,10 @@ static const struct kit_case cases[] = {
              "NdkCloseConnector", close_cancels_connect, .needs = KIT_NEEDS_LOOPBACK),
     KIT_CASE("CLO-023", "a region's close ends its registration", "lifetime 4.4", "NdkCloseMr",
              close_deregisters),
+    KIT_CASE("CLO-024", "a region closed while a completion of it runs", "lifetime C4a",
+             "NdkCloseMr", region_during_completion, .needs = KIT_NEEDS_ANSWER),
+    KIT_CASE("CLO-025", "a connector closed while a completion of it runs", "lifetime C4a",
+             "NdkCloseConnector", connector_during_completion, .needs = KIT_NEEDS_LOOPBACK),
     KIT_CASE("CLO-030", "a CQ closed inside its notification", "lifetime C4b", "NdkCloseCq",
              cq_in_its_notification),
     KIT_CASE("CLO-031", "a listener closed inside its connect event", "lifetime C4b",
