@@ -46,7 +46,6 @@ END_CALLS = {"conn_end", "conn_end_locked", "connect_failed", "read_frame", "con
              "established", "ended"}
 ENDS = {
     "startup.c:connecting": {"any": CONNECT},
-    "startup.c:startup_retry": {"any": CONNECT},
     "startup.c:send_request": {"STATUS_INSUFFICIENT_RESOURCES": CONNECT},
     "startup.c:judge_reply": {"STATUS_INSUFFICIENT_RESOURCES": CONNECT,
                               "STATUS_CONNECTION_REFUSED": CONNECT},

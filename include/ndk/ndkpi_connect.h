@@ -90,8 +90,8 @@ struct _NDK_SHARED_ENDPOINT {
  *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
  *                                                  connection broke before it was in
  *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.1.
  */
@@ -139,8 +139,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT)(
  *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
  *                                                  connection broke before it was in
  *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.2.
  */
@@ -167,8 +167,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT_WITH_SHARE
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
  *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
  *                                                  transfer, meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.3.
  */
@@ -204,8 +204,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
  *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
  *                                                  transfer, meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.4.
  */
@@ -316,8 +316,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory
  *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
  *                                                  transfer, meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.9.
  */
@@ -347,8 +347,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
  *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
  *                                                  transfer, meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.10.
  */
@@ -380,8 +380,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_COMPLETE_CONNECT_E
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory or of an adapter resource
  *   STATUS_CANCELLED               async-possible* the connector was closed, or a flush cut off a
  *                                                  transfer, meanwhile
- *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair overran
- *                                                  meanwhile
+ *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
+ *                                                  overrun
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.11.
  */

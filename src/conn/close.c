@@ -351,24 +351,23 @@ void closing_step(struct conn *conn)
 
 /* ---- the consumer's calls ------------------------------------------------------------------- */
 
-NTSTATUS conn_disconnect(struct conn *conn)
+NTSTATUS conn_disconnect(struct conn *conn, bool *done)
 {
     bool over;
 
+    *done = false;
     os_mutex_lock(&conn->lock);
     if (!conn->established || conn->closed || conn->local_disconnect) {
         os_mutex_unlock(&conn->lock);
         return STATUS_CONNECTION_INVALID;
     }
     conn->local_disconnect = true;
-    /* It may have ended by itself already: then the answer follows (or is here) at once. */
+    /* It may have ended by itself: then the answer follows the flush, or nothing is left to do. */
     over = conn->how != HOW_NONE;
+    *done = over && atomic_load(&conn->flushed);
     if (!over) {
         atomic_store(&conn->fin_wanted, true);
         conn_timer_arm(conn, TIMER_DISCONNECT, conn->options->disconnect_ms);
-    } else if (atomic_load(&conn->flushed)) {
-        /* Benign: nothing is left to disconnect. */
-        conn->ops->ended(conn->up, STATUS_SUCCESS);
     }
     os_mutex_unlock(&conn->lock);
     if (!over)
@@ -378,7 +377,12 @@ NTSTATUS conn_disconnect(struct conn *conn)
 
 void conn_overrun(struct conn *conn)
 {
-    conn_end(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
+    os_mutex_lock(&conn->lock);
+    /* What has not started cannot end, and must not lose its first end to this one. */
+    if (atomic_load(&conn->state) != CONN_NEW)
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
 }
 
 /* The implicit reject of an undecided connector: a Reply with R=1, then FIN. Lock held. */

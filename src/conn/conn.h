@@ -117,10 +117,10 @@ NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length);
 NTSTATUS conn_complete(struct conn *conn, bool *done);
 /* Is the connection at the point that conn_complete() needs? It never comes back to it. */
 bool conn_may_complete(const struct conn *conn);
-/* Graceful end: FIN behind the queued requests. STATUS_SUCCESS: ops->ended follows.
- * CONNECTION_INVALID: there is no connection to end. */
-NTSTATUS conn_disconnect(struct conn *conn);
-/* A CQ of the queue pair died: so does the connection. No lock held. */
+/* Graceful end: FIN behind the queued requests. STATUS_SUCCESS: *done tells whether it has ended by
+ * itself already; else ops->ended follows. CONNECTION_INVALID: there is no connection to end. */
+NTSTATUS conn_disconnect(struct conn *conn, bool *done);
+/* A CQ of the queue pair died: so does the connection, if it has started. No lock held. */
 void conn_overrun(struct conn *conn);
 /* The consumer closed the connector. ops->closed follows from some thread, or already came. */
 void conn_close(struct conn *conn);
@@ -154,6 +154,6 @@ size_t conn_staged(void);
 
 /* Status for a failure of the os floor, by what was being done (errmap.c, the only place). */
 NTSTATUS conn_status_from_connect(int error);
-NTSTATUS conn_status_from_listen(int error);
+NTSTATUS conn_status_from_bind(int error);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "conn/conn_internal.h"
 
+/* Of connect() alone, and of a socket that could not be had: bind() fails as a listener's does. */
 NTSTATUS conn_status_from_connect(int error)
 {
     switch (error < 0 ? -error : error) {
@@ -13,18 +14,19 @@ NTSTATUS conn_status_from_connect(int error)
         return STATUS_CONNECTION_REFUSED;
     case ENETUNREACH:
     case ENETDOWN:
+    case EINVAL: /* a route that throws away (blackhole) */
         return STATUS_NETWORK_UNREACHABLE;
     case EHOSTUNREACH:
     case EHOSTDOWN:
+    case EACCES: /* a route or a packet filter that forbids */
+    case EPERM:
         return STATUS_HOST_UNREACHABLE;
     case ETIMEDOUT:
         return STATUS_IO_TIMEOUT;
     case EADDRINUSE:
-    case EACCES:
         return STATUS_SHARING_VIOLATION;
-    case EADDRNOTAVAIL: /* of connect(): this 4-tuple is in use */
+    case EADDRNOTAVAIL: /* this pair of addresses and ports is in use */
         return STATUS_ADDRESS_ALREADY_EXISTS;
-    case EINVAL:
     case EAFNOSUPPORT:
         return STATUS_INVALID_ADDRESS;
     default:
@@ -32,7 +34,8 @@ NTSTATUS conn_status_from_connect(int error)
     }
 }
 
-NTSTATUS conn_status_from_listen(int error)
+/* Of bind() and listen(). */
+NTSTATUS conn_status_from_bind(int error)
 {
     switch (error < 0 ? -error : error) {
     case EADDRINUSE:

@@ -131,33 +131,35 @@ static void connect_undo(struct conn *conn)
     conn->initiator = conn->receive = NULL;
 }
 
-/* A socket bound to local that is connecting to peer, or -errno. */
-static int connect_socket(const struct conn *conn, const struct os_addr *local,
-                          const struct os_addr *peer)
+/* A new socket that is connecting: 0, or -errno with what that is in *status. conn->fd may be open
+ * after a failure, too. */
+static int tcp_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
+                       NTSTATUS *status)
 {
     int octets = (int)conn->options->tcp_buffer;
-    int fd = os_tcp_socket((enum os_family)peer->family);
     int err;
 
-    if (fd < 0)
-        return fd;
-    os_tcp_set_buffers(fd, octets, octets);
-    err = conn->shares_port ? os_tcp_share(fd) : 0;
+    conn->fd = os_tcp_socket((enum os_family)peer->family);
+    *status = conn_status_from_connect(conn->fd);
+    if (conn->fd < 0)
+        return conn->fd;
+    os_tcp_set_buffers(conn->fd, octets, octets);
+    err = conn->shares_port ? os_tcp_share(conn->fd) : 0;
     if (err == 0)
-        err = os_tcp_bind(fd, local);
-    if (err == -EADDRNOTAVAIL)
-        err = -EINVAL; /* no address of this host; of connect() it means that the 4-tuple is used */
-    if (err == 0)
-        err = os_tcp_connect(fd, peer);
-    if (err == 0 || err == -EINPROGRESS)
-        return fd;
-    os_tcp_close(fd);
-    return err;
+        err = os_tcp_bind(conn->fd, local);
+    *status =
+        RED("conn-bind-as-connect") ? conn_status_from_connect(err) : conn_status_from_bind(err);
+    if (err)
+        return err;
+    err = os_tcp_connect(conn->fd, peer);
+    *status = conn_status_from_connect(err);
+    return err == -EINPROGRESS ? 0 : err;
 }
 
 NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
                       const struct conn_binding *binding)
 {
+    NTSTATUS status;
     int err;
 
     configure(conn, binding);
@@ -170,11 +172,9 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
         connect_undo(conn);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
-    conn->fd = connect_socket(conn, local, peer);
-    if (conn->fd < 0) {
-        err = conn->fd;
+    err = tcp_connect(conn, local, peer, &status);
+    if (err)
         goto failed;
-    }
     os_mutex_lock(&conn->lock);
     conn->peer = *peer;
     conn->local = *local;
@@ -183,6 +183,7 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
     atomic_store(&conn->state, CONN_CONNECTING);
     err = conn_watch(conn, binding->home);
     if (err) {
+        status = conn_status_from_connect(err);
         conn->started = false;
         atomic_store(&conn->state, CONN_NEW);
     } else {
@@ -196,7 +197,7 @@ failed:
         os_tcp_close(conn->fd);
     conn->fd = -1;
     connect_undo(conn);
-    return conn_status_from_connect(err);
+    return status;
 }
 
 /* The attempt is over; status goes to NdkConnect. */
@@ -235,6 +236,7 @@ static bool may_retry(struct conn *conn)
 void startup_retry(struct engine_work *work)
 {
     struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, retry));
+    NTSTATUS status;
     int err;
 
     os_mutex_lock(&conn->lock);
@@ -251,15 +253,14 @@ void startup_retry(struct engine_work *work)
     iwarp_mpa_parser_init(conn->parser, IWARP_MPA_REPLY, 1);
     atomic_store(&conn->writable, false);
     atomic_store(&conn->hangup, false);
-    conn->fd = connect_socket(conn, &conn->local, &conn->peer);
-    err = conn->fd < 0 ? conn->fd : 0;
+    err = tcp_connect(conn, &conn->local, &conn->peer, &status);
     if (err == 0) {
         atomic_store(&conn->state, CONN_CONNECTING);
         err = conn_watch(conn, atomic_load(&conn->home));
+        status = conn_status_from_connect(err);
     }
-    if (err) {
-        conn_end_locked(conn, HOW_RST, conn_reason_socket(err), conn_status_from_connect(err));
-    }
+    if (err)
+        conn_end_locked(conn, HOW_RST, conn_reason_socket(err), status);
     os_mutex_unlock(&conn->lock);
     conn_end_kick(conn);
     conn_unref(conn);
@@ -639,6 +640,8 @@ static NTSTATUS complete_refusal(const struct conn *conn)
         return STATUS_IO_TIMEOUT;
     if (conn->end_status == STATUS_CONNECTION_ABORTED)
         return STATUS_CONNECTION_ABORTED;
+    if (conn->end_status == STATUS_INTERNAL_ERROR)
+        return STATUS_INTERNAL_ERROR;
     return STATUS_CONNECTION_INVALID;
 }
 

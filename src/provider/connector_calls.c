@@ -31,8 +31,10 @@ NTSTATUS connector_take_qp(struct connector *k, enum call call, NDK_QP *ndk_qp)
     status = qp_bind(qp, k->conn);
     if (status != STATUS_SUCCESS)
         return object_fail(&k->object, call, status,
-                           "qp #%u is connecting, connected, or was connected before; a QP serves "
-                           "one connection",
+                           status == STATUS_INTERNAL_ERROR
+                               ? "a CQ of qp #%u has overrun, rule NDKPI 4.4"
+                               : "qp #%u is connecting, connected, or was connected before; a QP "
+                                 "serves one connection",
                            qp->object.id);
     object_follow(&k->object, &qp->object);
     k->qp = qp;
@@ -297,6 +299,7 @@ static NTSTATUS disconnect(struct connector *k, NDK_FN_REQUEST_COMPLETION comple
 {
     NTSTATUS status = object_injected(&k->object, CALL_DISCONNECT);
     struct request *request = NULL, *none = NULL;
+    bool done = false;
 
     if (status == STATUS_SUCCESS) {
         request = request_new(&k->object, CALL_DISCONNECT, completion, context);
@@ -311,14 +314,15 @@ static NTSTATUS disconnect(struct connector *k, NDK_FN_REQUEST_COMPLETION comple
                              "a disconnect is pending already");
     }
     if (request) {
-        status = conn_disconnect(k->conn);
-        if (status == STATUS_SUCCESS)
+        status = conn_disconnect(k->conn, &done);
+        if (status == STATUS_SUCCESS && !done)
             return STATUS_PENDING;
         if (!atomic_exchange(&k->disconnecting, NULL))
             return STATUS_PENDING;
         request_drop(request);
-        object_fail(&k->object, CALL_DISCONNECT, status,
-                    "the connector is not connected, rule NDKPI 13.9");
+        if (status != STATUS_SUCCESS)
+            object_fail(&k->object, CALL_DISCONNECT, status,
+                        "the connector is not connected, rule NDKPI 13.9");
     }
     return request_answer(&k->object, CALL_DISCONNECT, completion, context, status);
 }

@@ -132,6 +132,30 @@ static bool cq_satisfies(uint32_t arm, const struct cq_entry *entry)
     return arm == ARM_ANY || (arm == ARM_SOLICITED && entry->solicits);
 }
 
+void cq_join(struct cq *cq, struct cq_user *user, void (*died)(struct cq_user *user))
+{
+    user->died = died;
+    user->previous = NULL;
+    os_mutex_lock(&cq->lock);
+    user->next = cq->users;
+    if (cq->users)
+        cq->users->previous = user;
+    cq->users = user;
+    os_mutex_unlock(&cq->lock);
+}
+
+void cq_leave(struct cq *cq, struct cq_user *user)
+{
+    os_mutex_lock(&cq->lock);
+    if (user->previous)
+        user->previous->next = user->next;
+    else
+        cq->users = user->next;
+    if (user->next)
+        user->next->previous = user->previous;
+    os_mutex_unlock(&cq->lock);
+}
+
 /* Lock held. */
 static void cq_die(struct cq *cq)
 {
@@ -142,6 +166,9 @@ static void cq_die(struct cq *cq)
     atomic_fetch_add_explicit(&adapter->counters.cq_error, 1, memory_order_relaxed);
     object_fail(&cq->object, CALL_CREATE_CQ, STATUS_BUFFER_OVERFLOW,
                 "overrun: more completions than the depth (%u), rule NDKPI 4.4", cq->depth);
+    for (struct cq_user *user = cq->users; user && !RED("cq-overrun-spares-idle");
+         user = user->next)
+        user->died(user);
     if (cq->arm != ARM_NONE)
         cq_fire(cq);
 }

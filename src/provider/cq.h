@@ -14,7 +14,8 @@
  * causes at most one notification, and notifications of one CQ never overlap.
  *
  * Overrun: more entries than the depth kill the CQ, and every QP that uses it; one notification
- * with STATUS_BUFFER_OVERFLOW tells of it.
+ * with STATUS_BUFFER_OVERFLOW tells of it. The QPs stand in a list, under the lock, and are told
+ * under it: they may only leave word.
  */
 #ifndef SOFTNDK_PROVIDER_CQ_H
 #define SOFTNDK_PROVIDER_CQ_H
@@ -31,6 +32,12 @@ struct cq_entry {
     ULONG provider_code;
     ULONG token;
     ULONG solicits; /* satisfies a SOLICITED arm: solicited receive, or any error */
+};
+
+/* A user of a CQ, told once when the CQ dies. Embedded by QPs. */
+struct cq_user {
+    struct cq_user *next, *previous;
+    void (*died)(struct cq_user *user); /* under the CQ's lock */
 };
 
 struct cq {
@@ -50,6 +57,7 @@ struct cq {
     NTSTATUS failure; /* not SUCCESS: dead */
     bool failure_told;
     atomic_bool dead;
+    struct cq_user *users;
 
     _Alignas(64) atomic_uint read; /* entries ever taken; the consumer's side */
     uint32_t empty_polls;
@@ -68,5 +76,13 @@ NTSTATUS cq_create(NDK_ADAPTER *adapter, ULONG depth, NDK_FN_CQ_NOTIFICATION_CAL
 /* Puts entries in order. Any thread; takes the CQ's lock. False: the CQ is dead (now or before),
  * the entries are lost and the QP is to be ended. */
 bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count);
+/* Stands in the list until cq_leave(). Of a CQ that is dead already nobody is told: see cq_dead().
+ */
+void cq_join(struct cq *cq, struct cq_user *user, void (*died)(struct cq_user *user));
+void cq_leave(struct cq *cq, struct cq_user *user);
+static inline bool cq_dead(struct cq *cq)
+{
+    return atomic_load(&cq->dead);
+}
 
 #endif

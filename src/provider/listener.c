@@ -253,7 +253,7 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
     if (listener->fd == -ERANGE)
         return object_fail(&listener->object, CALL_LISTEN, STATUS_TOO_MANY_ADDRESSES,
                            "no port is left in %u..%u, rule NDKPI 14.1", o->port_low, o->port_high);
-    return object_fail(&listener->object, CALL_LISTEN, conn_status_from_listen(listener->fd),
+    return object_fail(&listener->object, CALL_LISTEN, conn_status_from_bind(listener->fd),
                        "cannot listen on %s (error %d), rule NDKPI 14.1",
                        os_addr_text(address, true, text), -listener->fd);
 }

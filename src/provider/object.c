@@ -159,6 +159,17 @@ void object_ref(struct object *object)
         atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
 }
 
+bool object_ref_living(struct object *object)
+{
+    unsigned count = atomic_load_explicit(&object->references, memory_order_relaxed);
+
+    while (count != 0)
+        if (atomic_compare_exchange_weak_explicit(&object->references, &count, count + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 void object_unref(struct object *object)
 {
     unsigned before;

@@ -82,6 +82,10 @@ struct object *object_new(const struct object_class *class, struct object *paren
 void object_follow(struct object *object, struct object *other);
 void object_ref(struct object *object);
 void object_unref(struct object *object);
+/* A reference on an object that somebody else may be ending: false if none was left. The caller
+ * sees to it that the structure is there (a list that release takes it out of). Not for adapters.
+ */
+bool object_ref_living(struct object *object);
 /* The next "#7": object_new() takes one, an adapter takes its own. */
 uint32_t object_next_id(void);
 /* An object that no consumer ever saw: drops the handle without a close. */

@@ -21,6 +21,8 @@ static void qp_release(struct object *object)
     struct qp *qp = CONTAINING_RECORD(object, struct qp, object);
     struct conn *conn = atomic_load(&qp->conn);
 
+    cq_leave(qp->receive_cq, &qp->receive_user);
+    cq_leave(qp->initiator_cq, &qp->initiator_user);
     while (qp->retired) {
         struct qp_retired *next = qp->retired->next;
 
@@ -33,6 +35,16 @@ static void qp_release(struct object *object)
     conn_queue_destroy(&qp->initiator);
     conn_queue_destroy(&qp->receive);
     os_mutex_destroy(&qp->lock);
+}
+
+static void receive_cq_died(struct cq_user *user)
+{
+    qp_overrun_later(CONTAINING_RECORD(user, struct qp, receive_user));
+}
+
+static void initiator_cq_died(struct cq_user *user)
+{
+    qp_overrun_later(CONTAINING_RECORD(user, struct qp, initiator_user));
 }
 
 static const struct object_class qp_class = {
@@ -116,12 +128,20 @@ NTSTATUS qp_create(NDK_PD *ndk_pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVO
         object->home = qp->receive_cq->object.home;
         object_follow(object, &qp->receive_cq->object);
         object_follow(object, &qp->initiator_cq->object);
+        cq_join(qp->receive_cq, &qp->receive_user, receive_cq_died);
+        cq_join(qp->initiator_cq, &qp->initiator_user, initiator_cq_died);
     }
     return create_answer(parent, CALL_CREATE_QP, completion, context, status, object, (void **)out);
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
+bool qp_dead(const struct qp *qp)
+{
+    return cq_dead(qp->receive_cq) || cq_dead(qp->initiator_cq);
+}
+
+/* A CQ that dies behind the look at it finds the connection bound (qp_overrun takes the lock). */
 NTSTATUS qp_bind(struct qp *qp, struct conn *conn)
 {
     NTSTATUS status = STATUS_SUCCESS;
@@ -129,6 +149,8 @@ NTSTATUS qp_bind(struct qp *qp, struct conn *conn)
     os_mutex_lock(&qp->lock);
     if (qp->bound) {
         status = STATUS_CONNECTION_ACTIVE;
+    } else if (qp_dead(qp) && !RED("qp-binds-dead")) {
+        status = STATUS_INTERNAL_ERROR;
     } else {
         qp->bound = true;
         conn_ref(conn);

@@ -27,6 +27,7 @@ struct qp {
     struct object object;
     struct pd *pd;
     struct cq *receive_cq, *initiator_cq;
+    struct cq_user receive_user, initiator_user; /* in the lists of the two CQs */
     PVOID context;
     ULONG max_initiator_sge, max_receive_sge, max_read_sge, max_inline;
     ULONG max_transfer;
@@ -57,8 +58,10 @@ NTSTATUS qp_create(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVOID q
                    NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_QP **out);
 
 /* Takes the QP for a connection, which is referenced. STATUS_CONNECTION_ACTIVE: it is in use or was
- * connected before; STATUS_INSUFFICIENT_RESOURCES. */
+ * connected before; STATUS_INTERNAL_ERROR: a CQ of it is dead. */
 NTSTATUS qp_bind(struct qp *qp, struct conn *conn);
+/* Has a CQ of it died? What binds a connection before it has started looks again afterwards. */
+bool qp_dead(const struct qp *qp);
 /* The attempt failed before work could be posted: the QP is as before. */
 void qp_unbind(struct qp *qp, struct conn *conn);
 
@@ -73,5 +76,6 @@ enum access_result qp_invalidate_token(void *qp, uint32_t token, bool remote, bo
 void qp_complete_receives(void *qp, const struct conn_completion *list, unsigned count);
 void qp_complete_requests(void *qp, const struct conn_completion *list, unsigned count);
 void qp_overrun(struct engine_work *work);
+void qp_overrun_later(struct qp *qp); /* any thread, any lock of the provider; once */
 
 #endif

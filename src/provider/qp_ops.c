@@ -223,10 +223,8 @@ static void complete(struct qp *qp, struct cq *cq, const struct conn_completion 
                 .solicits = c->solicited || (!NT_SUCCESS(c->status) && !RED("error_not_solicited")),
             };
         }
-        if (!cq_put(cq, entries, n) && !atomic_exchange(&qp->overrun_queued, true)) {
-            object_ref(&qp->object);
-            engine_run(cq->object.home, &qp->overrun);
-        }
+        if (!cq_put(cq, entries, n))
+            qp_overrun_later(qp);
         list += n;
         count -= n;
     }
@@ -244,6 +242,13 @@ void qp_complete_requests(void *owner, const struct conn_completion *list, unsig
     struct qp *qp = owner;
 
     complete(qp, qp->initiator_cq, list, count);
+}
+
+/* The CQ's list may still name a queue pair that is going. */
+void qp_overrun_later(struct qp *qp)
+{
+    if (!atomic_exchange(&qp->overrun_queued, true) && object_ref_living(&qp->object))
+        engine_run(qp->object.home, &qp->overrun);
 }
 
 /* A CQ of this QP died; called with nothing held, on a shard. */

@@ -62,7 +62,7 @@ static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG
     if (!post->conn || !conn_is_open(post->conn))
         return post_refuse(post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
                                              "the QP is not connected, rule NDKPI 12"));
-    if (flags & ~allowed)
+    if ((flags & ~allowed) && !RED("post-flags-unchecked"))
         return post_refuse(post,
                            object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
                                        "Flags (have 0x%x, need none but 0x%x), rule NDKPI 2.1",
@@ -126,7 +126,7 @@ static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CON
 {
     uint64_t total = 0;
 
-    if (sges > most)
+    if (sges > most && !RED("post-sges-unlimited"))
         return object_fail(&qp->object, call, STATUS_DATA_OVERRUN,
                            "nSge (have %u, need <= %u), rule NDKPI 12", sges, most);
     if (sges && !sgl)
@@ -134,7 +134,7 @@ static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CON
                            sges);
     for (ULONG i = 0; i < sges; i++)
         total += sgl[i].Length;
-    if (total > qp->max_transfer)
+    if (total > qp->max_transfer && !RED("post-octets-unlimited"))
         return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
                            "total length (have %llu, need <= MaxTransferLength %u), rule NDKPI 12",
                            (unsigned long long)total, qp->max_transfer);

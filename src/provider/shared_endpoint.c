@@ -150,7 +150,7 @@ static NTSTATUS make(struct object *parent, const struct os_addr *address, ADDRE
     if (fd == -ERANGE)
         return object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, STATUS_TOO_MANY_ADDRESSES,
                            "no port is left in %u..%u, rule NDKPI 6.4", o->port_low, o->port_high);
-    return object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, conn_status_from_listen(fd),
+    return object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, conn_status_from_bind(fd),
                        "cannot hold local address %s (error %d), rule NDKPI 6.4",
                        os_addr_text(address, true, text), -fd);
 }

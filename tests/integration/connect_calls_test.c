@@ -13,67 +13,7 @@
 
 #include <cmocka.h>
 
-#include "ends.h"
-#include "os/os.h"
-
-static const char *mode;
-
-/* A call's answer, and that it came the way the mode demands. */
-static NTSTATUS answer(struct wait *w, NTSTATUS returned)
-{
-    NTSTATUS status = wait_end(w, returned);
-
-    if (strcmp(mode, "never") == 0)
-        assert_int_not_equal(returned, STATUS_PENDING);
-    if (strcmp(mode, "always") == 0 || strcmp(mode, "early") == 0)
-        assert_int_equal(returned, STATUS_PENDING);
-    return status;
-}
-
-static void fail_next(const char *call, NTSTATUS status)
-{
-    char rule[96];
-
-    snprintf(rule, sizeof rule, "%s:1:0x%08x", call, (unsigned)status);
-    assert_int_equal(softndk_set_fail(rule), STATUS_SUCCESS);
-}
-
-static void expect_reason(const NDK_OBJECT_HEADER *object, const char *part)
-{
-    char text[512];
-
-    softndk_reason(object, text, sizeof text);
-    if (!strstr(text, part))
-        test_fail("the reason \"%s\" does not speak of \"%s\"", text, part);
-}
-
-/* An address of this test run alone, so that its ports meet nobody else's. */
-static const char *own_address(void)
-{
-    static char text[32];
-    uint8_t r[3];
-
-    if (!text[0]) {
-        os_random(r, sizeof r);
-        snprintf(text, sizeof text, "127.%u.%u.%u", 1 + r[0] % 250u, r[1], 1 + r[2] % 250u);
-    }
-    return text;
-}
-
-static SOCKADDR_INET address_of(const char *text, unsigned port)
-{
-    SOCKADDR_INET address;
-    ULONG length;
-
-    assert_int_equal(softndk_address_from_text(text, &address, &length), STATUS_SUCCESS);
-    address.Ipv4.sin_port = RtlUshortByteSwap((USHORT)port);
-    return address;
-}
-
-static unsigned port_of(const SOCKADDR_INET *address)
-{
-    return RtlUshortByteSwap(address->Ipv4.sin_port);
-}
+#include "modes.h"
 
 /* ---- creating ------------------------------------------------------------------------------- */
 
@@ -95,7 +35,7 @@ static void create_connector(void **state)
         connector = untouched;
         wait_init(&w);
         returned = adapter->Dispatch->NdkCreateConnector(adapter, wait_create, &w, &connector);
-        assert_int_equal(answer(&w, returned), STATUS_INSUFFICIENT_RESOURCES);
+        assert_int_equal(mode_answer(&w, returned), STATUS_INSUFFICIENT_RESOURCES);
         assert_null(w.object);
         assert_ptr_equal(connector, untouched);
         expect_reason(&adapter->Header, "NdkCreateConnector");
@@ -104,7 +44,7 @@ static void create_connector(void **state)
     connector = untouched;
     wait_init(&w);
     returned = adapter->Dispatch->NdkCreateConnector(adapter, wait_create, &w, &connector);
-    assert_int_equal(answer(&w, returned), STATUS_SUCCESS);
+    assert_int_equal(mode_answer(&w, returned), STATUS_SUCCESS);
     if (returned == STATUS_PENDING) {
         assert_ptr_equal(connector, untouched);
         connector = (NDK_CONNECTOR *)(void *)w.object;
@@ -131,7 +71,7 @@ static NTSTATUS create_listener(NDK_ADAPTER *adapter, NDK_FN_CONNECT_EVENT_CALLB
     *out = NULL;
     wait_init(&w);
     returned = adapter->Dispatch->NdkCreateListener(adapter, event, NULL, wait_create, &w, out);
-    status = answer(&w, returned);
+    status = mode_answer(&w, returned);
     if (returned == STATUS_PENDING) {
         assert_null(*out);
         *out = (NDK_LISTENER *)(void *)w.object;
@@ -144,14 +84,14 @@ static NTSTATUS start_listening(NDK_LISTENER *listener, const SOCKADDR_INET *add
     struct wait w;
 
     wait_init(&w);
-    return answer(&w, listener->Dispatch->NdkListen(listener, (PSOCKADDR)(uintptr_t)address, length,
-                                                    wait_request, &w));
+    return mode_answer(&w, listener->Dispatch->NdkListen(listener, (PSOCKADDR)(uintptr_t)address,
+                                                         length, wait_request, &w));
 }
 
 static void creating_a_listener(void **state)
 {
     NDK_ADAPTER *adapter = open_adapter(NULL);
-    SOCKADDR_INET address = address_of("127.0.0.1", 0);
+    SOCKADDR_INET address = inet_address("127.0.0.1", 0);
     ULONG length = sizeof address;
     NDK_LISTENER *listener;
 
@@ -177,13 +117,13 @@ static void creating_a_listener(void **state)
 static void listen_addresses(void **state)
 {
     NDK_ADAPTER *adapter = open_adapter(NULL);
-    SOCKADDR_INET good = address_of("127.0.0.1", 0), bad, read;
+    SOCKADDR_INET good = inet_address("127.0.0.1", 0), bad, read;
     NDK_LISTENER *listener;
     ULONG length;
 
     (void)state;
     assert_int_equal(create_listener(adapter, no_event, &listener), STATUS_SUCCESS);
-    bad = address_of("192.0.2.1", 0);
+    bad = inet_address("192.0.2.1", 0);
     assert_int_equal(start_listening(listener, &bad, sizeof bad.Ipv4), STATUS_INVALID_ADDRESS);
     expect_reason(&listener->Header, "192.0.2.1");
     assert_int_equal(start_listening(listener, NULL, 0), STATUS_INVALID_ADDRESS);
@@ -203,7 +143,7 @@ static void listen_addresses(void **state)
     assert_int_equal(listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&read, &length),
                      STATUS_SUCCESS);
     assert_int_equal(length, sizeof read.Ipv4);
-    assert_in_range(port_of(&read), 49152, 65535);
+    assert_in_range(inet_port(&read), 49152, 65535);
     assert_memory_equal(&read.Ipv4.sin_addr, &good.Ipv4.sin_addr, 4);
     length = 3;
     assert_int_equal(listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&read, &length),
@@ -220,7 +160,7 @@ static void listen_injected(void **state)
     static const NTSTATUS documented[] = {STATUS_INSUFFICIENT_RESOURCES, STATUS_SHARING_VIOLATION,
                                           STATUS_INVALID_ADDRESS, STATUS_TOO_MANY_ADDRESSES};
     NDK_ADAPTER *adapter = open_adapter(NULL);
-    SOCKADDR_INET address = address_of("127.0.0.1", 0);
+    SOCKADDR_INET address = inet_address("127.0.0.1", 0);
     NDK_LISTENER *listener;
 
     (void)state;
@@ -241,7 +181,7 @@ static void listen_injected(void **state)
 static void listen_ports(void **state)
 {
     NDK_ADAPTER *adapter = open_adapter("port_low=50000,port_high=50000");
-    SOCKADDR_INET any = address_of(own_address(), 0), one = address_of(own_address(), 50000);
+    SOCKADDR_INET any = inet_address(own_address(), 0), one = inet_address(own_address(), 50000);
     NDK_LISTENER *first, *second;
 
     (void)state;
@@ -272,11 +212,12 @@ static NTSTATUS dial_now(NDK_CONNECTOR *connector, const struct dial *d)
     struct wait w;
 
     wait_init(&w);
-    return answer(&w, connector->Dispatch->NdkConnect(
-                          connector, copy.qp, copy.source_length ? (PSOCKADDR)&copy.source : NULL,
-                          copy.source_length, copy.target_length ? (PSOCKADDR)&copy.target : NULL,
-                          copy.target_length, 8, 8, (PVOID)(uintptr_t)copy.data, copy.data_length,
-                          wait_request, &w));
+    return mode_answer(&w,
+                       connector->Dispatch->NdkConnect(
+                           connector, copy.qp, copy.source_length ? (PSOCKADDR)&copy.source : NULL,
+                           copy.source_length, copy.target_length ? (PSOCKADDR)&copy.target : NULL,
+                           copy.target_length, 8, 8, (PVOID)(uintptr_t)copy.data, copy.data_length,
+                           wait_request, &w));
 }
 
 /* Two ends, a listener and an idle connector; *good: a connect that would succeed. */
@@ -352,7 +293,7 @@ static void connect_addresses(void **state)
     (void)state;
     dial_open(&p, &good);
     d = good;
-    d.source = address_of("192.0.2.1", 0);
+    d.source = inet_address("192.0.2.1", 0);
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
     expect_reason(&p.client.connector->Header, "192.0.2.1");
     d = good;
@@ -364,9 +305,9 @@ static void connect_addresses(void **state)
     d.source.si_family = 99;
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
     d = good;
-    d.target = address_of("127.0.0.1", 0);
+    d.target = inet_address("127.0.0.1", 0);
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
-    d.target = address_of("0.0.0.0", 7);
+    d.target = inet_address("0.0.0.0", 7);
     assert_int_equal(dial_now(p.client.connector, &d), STATUS_INVALID_ADDRESS);
     d = good;
     d.target_length = 0;
@@ -442,10 +383,10 @@ static void connect_ports(void **state)
     d.qp = more.qp;
     assert_int_equal(dial_now(more.connector, &d), STATUS_TOO_MANY_ADDRESSES);
     expect_reason(&more.connector->Header, "50020");
-    d.source = address_of(own_address(), 50020);
+    d.source = inet_address(own_address(), 50020);
     assert_int_equal(dial_now(more.connector, &d), STATUS_SHARING_VIOLATION);
     /* Free once its connector is closed. */
-    d.source = address_of(own_address(), 0);
+    d.source = inet_address(own_address(), 0);
     CLOSE(p.client.connector, NdkCloseConnector);
     p.client.connector = NULL;
     CLOSE(p.server.connector, NdkCloseConnector);
@@ -466,7 +407,6 @@ static void connect_ports(void **state)
 
 int main(void)
 {
-    static const char *const modes[] = {"never", "always", "early", "random:77"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(create_connector),  cmocka_unit_test(creating_a_listener),
         cmocka_unit_test(listen_addresses),  cmocka_unit_test(listen_injected),
@@ -474,12 +414,6 @@ int main(void)
         cmocka_unit_test(connect_addresses), cmocka_unit_test(connect_arguments),
         cmocka_unit_test(connect_ports),
     };
-    int failed = 0;
 
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !failed; i++) {
-        mode = modes[i];
-        softndk_set_pend(mode);
-        failed += cmocka_run_group_tests_name(mode, tests, NULL, NULL);
-    }
-    return failed;
+    return RUN_IN_MODES(tests);
 }

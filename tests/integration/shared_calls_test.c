@@ -647,6 +647,9 @@ static void aborted_cancelled_overrun(void **state)
     peer_frame(&peer, frame);
     qp->Dispatch->NdkFlush(qp);
     assert_int_equal(later(&call), STATUS_INTERNAL_ERROR);
+    /* That queue pair takes no other connection. */
+    attempt_with(&c, qp, endpoint, &to, &call);
+    assert_int_equal(in_mode(call.returned, ended(&call)), STATUS_INTERNAL_ERROR);
     peer_close(&peer);
     CLOSE(c.connector, NdkCloseConnector);
     c.connector = NULL;

@@ -99,11 +99,11 @@ static void expect_success(NTSTATUS status, const char *call)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-NDK_ADAPTER *open_adapter(const char *options)
+static NDK_ADAPTER *open_adapter_on(const char *interface, const char *options)
 {
     NDK_VERSION version = {2, 1};
     NDK_ADAPTER *adapter = NULL;
-    NTSTATUS status = softndk_open_adapter("lo", options, version, &adapter);
+    NTSTATUS status = softndk_open_adapter(interface, options, version, &adapter);
 
     if (status != STATUS_SUCCESS) {
         char text[512];
@@ -112,6 +112,11 @@ NDK_ADAPTER *open_adapter(const char *options)
         test_fail("softndk_open_adapter: %s: %s", softndk_status_name(status), text);
     }
     return adapter;
+}
+
+NDK_ADAPTER *open_adapter(const char *options)
+{
+    return open_adapter_on("lo", options);
 }
 
 NDK_PD *make_pd(NDK_ADAPTER *adapter)
@@ -249,14 +254,14 @@ NDK_SGE memory_sge(const struct memory *memory, size_t offset, ULONG length)
 
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-void end_open(struct end *end, const char *options)
+void end_open_on(struct end *end, const char *interface, const char *options)
 {
     struct wait w;
     NTSTATUS status;
 
     memset(end, 0, sizeof *end);
     KeInitializeEvent(&end->disconnected, NotificationEvent, FALSE);
-    end->adapter = open_adapter(options);
+    end->adapter = open_adapter_on(interface, options);
     end->pd = make_pd(end->adapter);
     make_queue(end->adapter, 4 * END_DEPTH, &end->receive);
     make_queue(end->adapter, 4 * END_DEPTH, &end->initiator);
@@ -267,6 +272,11 @@ void end_open(struct end *end, const char *options)
     expect_success(wait_end(&w, status), "NdkCreateQp");
     if (status == STATUS_PENDING)
         end->qp = (NDK_QP *)(void *)w.object;
+}
+
+void end_open(struct end *end, const char *options)
+{
+    end_open_on(end, "lo", options);
 }
 
 void end_close(struct end *end)

@@ -103,8 +103,9 @@ struct end {
     ULONG reason;
 };
 
-/* Adapter, PD, CQs, QP; no connector. */
+/* Adapter, PD, CQs, QP; no connector. On "lo", or on another interface. */
 void end_open(struct end *end, const char *options);
+void end_open_on(struct end *end, const char *interface, const char *options);
 /* Whatever is still there, connector first. */
 void end_close(struct end *end);
 VOID end_disconnected(PVOID context, ULONG reason); /* context: the end */
