@@ -11,14 +11,8 @@
 #include <string.h>
 
 #include "base/red.h"
-#include "provider/adapter.h"
-#include "provider/pages.h"
 #include "provider/qp.h"
-
-_Static_assert(sizeof(NDK_SGE) == sizeof(struct conn_sge), "one layout");
-_Static_assert(offsetof(NDK_SGE, Length) == offsetof(struct conn_sge, length), "one layout");
-_Static_assert(offsetof(NDK_SGE, MemoryRegionToken) == offsetof(struct conn_sge, token),
-               "one layout");
+#include "provider/sges.h"
 
 #define FLAGS_ANY   (NDK_OP_FLAG_SILENT_SUCCESS | NDK_OP_FLAG_READ_FENCE | NDK_OP_FLAG_DEFER)
 #define FLAGS_SEND  (FLAGS_ANY | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE)
@@ -103,54 +97,6 @@ static NTSTATUS post_end(struct post *post, PVOID context, uint8_t op)
     return STATUS_SUCCESS;
 }
 
-/* With the option `scattered`: adapter pages that follow each other in memory do not for the
- * adapter. */
-static NTSTATUS sges_in_pages(struct qp *qp, enum call call, CONST NDK_SGE *sgl, ULONG sges)
-{
-    for (ULONG i = 0; i < sges; i++) {
-        uint64_t address = (uint64_t)sgl[i].LogicalAddress.QuadPart;
-
-        if (sgl[i].MemoryRegionToken == qp->pd->privileged_token &&
-            !pages_in_one(address, sgl[i].Length) && !RED("scattered-crossing-unseen"))
-            return object_fail(&qp->object, call, STATUS_ACCESS_VIOLATION,
-                               "SGE %u crosses an adapter page (have 0x%llx with %u octets, need "
-                               "one SGE a page: adapter pages are not contiguous), rule NDKPI 1.9",
-                               i, (unsigned long long)address, sgl[i].Length);
-    }
-    return STATUS_SUCCESS;
-}
-
-/* Copies SGEs into the request; most: the limit for their number. */
-static NTSTATUS sges_copy(struct qp *qp, enum call call, struct conn_wr *wr, CONST NDK_SGE *sgl,
-                          ULONG sges, ULONG most)
-{
-    uint64_t total = 0;
-
-    if (sges > most && !RED("post-sges-unlimited"))
-        return object_fail(&qp->object, call, STATUS_DATA_OVERRUN,
-                           "nSge (have %u, need <= %u), rule NDKPI 12", sges, most);
-    if (sges && !sgl)
-        return object_fail(&qp->object, call, STATUS_INVALID_PARAMETER, "pSgl is NULL with nSge %u",
-                           sges);
-    for (ULONG i = 0; i < sges; i++)
-        total += sgl[i].Length;
-    if (total > qp->max_transfer && !RED("post-octets-unlimited"))
-        return object_fail(&qp->object, call, STATUS_BUFFER_OVERFLOW,
-                           "total length (have %llu, need <= MaxTransferLength %u), rule NDKPI 12",
-                           (unsigned long long)total, qp->max_transfer);
-    if (qp->object.adapter->options.scattered) {
-        NTSTATUS status = sges_in_pages(qp, call, sgl, sges);
-
-        if (status != STATUS_SUCCESS)
-            return status;
-    }
-    if (sges)
-        memcpy(wr->sge, sgl, sges * sizeof *sgl);
-    wr->sge_count = (uint16_t)sges;
-    wr->length = (uint32_t)total;
-    return STATUS_SUCCESS;
-}
-
 /* INLINE: the octets are taken now, tokens are ignored, the number of SGEs is not limited. */
 static NTSTATUS inline_copy(struct qp *qp, enum call call, struct conn_wr *wr, CONST NDK_SGE *sgl,
                             ULONG sges)
@@ -177,10 +123,16 @@ static NTSTATUS inline_copy(struct qp *qp, enum call call, struct conn_wr *wr, C
 
 static NTSTATUS post_payload(struct post *post, CONST NDK_SGE *sgl, ULONG sges, ULONG most)
 {
-    NTSTATUS status = post->flags & NDK_OP_FLAG_INLINE
-                          ? inline_copy(post->qp, post->call, post->wr, sgl, sges)
-                          : sges_copy(post->qp, post->call, post->wr, sgl, sges, most);
+    struct qp *qp = post->qp;
+    NTSTATUS status;
 
+    if (post->flags & NDK_OP_FLAG_INLINE) {
+        status = inline_copy(qp, post->call, post->wr, sgl, sges);
+    } else {
+        status = sges_check(&qp->object, qp->pd, post->call, sgl, sges, most);
+        if (status == STATUS_SUCCESS)
+            sges_copy(post->wr, sgl, sges);
+    }
     return status == STATUS_SUCCESS ? status : post_refuse(post, status);
 }
 
@@ -329,9 +281,10 @@ NTSTATUS qp_receive(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges)
                                ? "the receive queue is full (depth %u), rule NDKPI 12"
                                : "no memory for the receive queue (depth %u)",
                            qp->receive.depth);
-    status = sges_copy(qp, CALL_RECEIVE, wr, sgl, sges, qp->max_receive_sge);
+    status = sges_check(&qp->object, qp->pd, CALL_RECEIVE, sgl, sges, qp->max_receive_sge);
     if (status != STATUS_SUCCESS)
         return status;
+    sges_copy(wr, sgl, sges);
     wr->context = context;
     wr->op = CONN_OP_RECEIVE;
     conn_queue_push(&qp->receive);
