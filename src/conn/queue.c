@@ -26,6 +26,7 @@ void conn_queue_init(struct conn_queue *queue, uint32_t depth, uint32_t max_sge,
         payload = sizeof(struct conn_sge);
     memset(queue, 0, sizeof *queue);
     queue->depth = depth;
+    queue->chunk_slots = depth == 0 ? 1 : depth < CONN_CHUNK_SLOTS ? depth : CONN_CHUNK_SLOTS;
     queue->slot_octets = (uint32_t)((offsetof(struct conn_wr, sge) + payload + 15) & ~(size_t)15);
     os_mutex_init(&queue->lock);
 }
@@ -52,11 +53,15 @@ static struct conn_wr *slot_at(const struct conn_queue *queue, struct conn_curso
 /* Brings a cursor to the request it stands before; the request exists. */
 static void cursor_settle(const struct conn_queue *queue, struct conn_cursor *cursor)
 {
-    (void)queue;
-    if (cursor->slot == CONN_CHUNK_SLOTS) {
+    if (cursor->slot == queue->chunk_slots) {
         cursor->chunk = cursor->chunk->next;
         cursor->slot = 0;
     }
+}
+
+static struct conn_chunk *chunk_alloc(const struct conn_queue *queue)
+{
+    return malloc(sizeof(struct conn_chunk) + (size_t)queue->chunk_slots * queue->slot_octets);
 }
 
 static struct conn_chunk *chunk_new(struct conn_queue *queue)
@@ -64,10 +69,30 @@ static struct conn_chunk *chunk_new(struct conn_queue *queue)
     struct conn_chunk *chunk = atomic_exchange(&queue->spare, NULL);
 
     if (!chunk)
-        chunk = malloc(sizeof *chunk + (size_t)CONN_CHUNK_SLOTS * queue->slot_octets);
+        chunk = chunk_alloc(queue);
     if (chunk)
         chunk->next = NULL;
     return chunk;
+}
+
+/* The first chunk of a queue; nobody looks at it before posted is not 0. */
+static void chunk_first(struct conn_queue *queue, struct conn_chunk *chunk)
+{
+    queue->take.chunk = queue->head.chunk = queue->tail.chunk = chunk;
+    queue->tail.slot = 0;
+}
+
+/* Two do: while the tail stands in one, the head has left the other, or is about to leave it when
+ * the request before is released. */
+bool conn_queue_reserve(struct conn_queue *queue)
+{
+    struct conn_chunk *first = chunk_new(queue);
+
+    if (!first)
+        return false;
+    chunk_first(queue, first);
+    atomic_store(&queue->spare, chunk_alloc(queue));
+    return atomic_load(&queue->spare) != NULL;
 }
 
 struct conn_wr *conn_queue_prepare(struct conn_queue *queue, NTSTATUS *status)
@@ -79,19 +104,20 @@ struct conn_wr *conn_queue_prepare(struct conn_queue *queue, NTSTATUS *status)
         *status = STATUS_NO_MORE_ENTRIES;
         return NULL;
     }
-    if (!queue->tail.chunk || queue->tail.slot == CONN_CHUNK_SLOTS) {
+    if (!queue->tail.chunk || queue->tail.slot == queue->chunk_slots) {
         struct conn_chunk *chunk = chunk_new(queue);
 
         if (!chunk) {
             *status = STATUS_INSUFFICIENT_RESOURCES;
             return NULL;
         }
-        if (queue->tail.chunk)
+        if (queue->tail.chunk) {
             queue->tail.chunk->next = chunk;
-        else /* the first request ever: nobody looks before posted is not 0 */
-            queue->take.chunk = queue->head.chunk = chunk;
-        queue->tail.chunk = chunk;
-        queue->tail.slot = 0;
+            queue->tail.chunk = chunk;
+            queue->tail.slot = 0;
+        } else {
+            chunk_first(queue, chunk);
+        }
     }
     wr = slot_at(queue, queue->tail);
     atomic_store_explicit(&wr->finished, false, memory_order_relaxed);
@@ -147,7 +173,7 @@ static void head_pop(struct conn_queue *queue)
 /* The retirer: the head request; moving into its chunk gives the old chunk back. */
 static struct conn_wr *head_get(struct conn_queue *queue)
 {
-    if (queue->head.slot == CONN_CHUNK_SLOTS) {
+    if (queue->head.slot == queue->chunk_slots) {
         struct conn_chunk *old = queue->head.chunk;
 
         cursor_settle(queue, &queue->head);

@@ -11,7 +11,8 @@
  *             finish initiator requests.
  *
  * Requests live in chunks that are linked as they are needed, so memory follows what is
- * outstanding, not the depth. Every cursor moves to the next chunk only when it touches a request
+ * outstanding, not the depth; a chunk has 16 slots, or as many as a shorter queue is deep. Every
+ * cursor moves to the next chunk only when it touches a request
  * there, and the head touches only requests that were taken; since head <= take <= tail, a chunk
  * that the head leaves is used by nobody.
  *
@@ -78,7 +79,7 @@ struct conn_chunk;
 
 struct conn_cursor {
     struct conn_chunk *chunk;
-    uint32_t slot; /* CONN_CHUNK_SLOTS: at the end, next is in chunk->next */
+    uint32_t slot; /* queue->chunk_slots: at the end, next is in chunk->next */
 };
 
 /* A completion on its way to the provider. */
@@ -93,7 +94,7 @@ struct conn_completion {
 };
 
 struct conn_queue {
-    uint32_t depth, slot_octets;
+    uint32_t depth, slot_octets, chunk_slots;
     /* poster */
     struct conn_cursor tail;
     atomic_uint posted; /* requests ever pushed */
@@ -110,6 +111,9 @@ struct conn_queue {
 void conn_queue_init(struct conn_queue *queue, uint32_t depth, uint32_t max_sge,
                      uint32_t max_inline);
 void conn_queue_destroy(struct conn_queue *queue);
+/* Before anything is posted: makes the chunks with which a queue no deeper than one chunk lives, so
+ * that conn_queue_prepare() never lacks memory. False: no memory (destroy the queue as usual). */
+bool conn_queue_reserve(struct conn_queue *queue);
 
 /* Poster. A slot for the next request with finished and the sizes cleared, or NULL: *status says
  * whether the queue is full (STATUS_NO_MORE_ENTRIES) or there is no memory. */

@@ -254,6 +254,54 @@ static void chunks_are_recycled(void **state)
     conn_queue_destroy(&queue);
 }
 
+/* A shallow queue has small chunks, and with the two that were reserved it never wants a third. */
+static void a_reserved_queue_has_what_it_needs(void **state)
+{
+    static const uint32_t depths[] = {1, 2, 7, CONN_CHUNK_SLOTS};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
+        const void *known[2 * CONN_CHUNK_SLOTS];
+        uint32_t depth = depths[i], count = 0;
+        struct conn_queue queue;
+        struct seen seen;
+
+        conn_queue_init(&queue, depth, 3, 0);
+        assert_int_equal(queue.chunk_slots, depth);
+        assert_true(conn_queue_reserve(&queue));
+        assert_null(conn_queue_peek(&queue));
+        for (uintptr_t n = 0; n < 200; n++) {
+            struct conn_wr *wr;
+            unsigned k = 0;
+
+            assert_true(queue.tail.slot < depth || atomic_load(&queue.spare));
+            wr = push(&queue, n, 0);
+            while (k < count && known[k] != wr)
+                k++;
+            if (k == count) {
+                assert_true(count < 2 * depth);
+                known[count++] = wr;
+            }
+            if (n + 1 < depth) /* full from then on, but for the next one */
+                continue;
+            seen.count = 0;
+            conn_queue_finish(&queue, take(&queue, n + 1 - depth), STATUS_SUCCESS, 0);
+            conn_queue_retire(&queue, sink, &seen);
+            assert_int_equal(seen.count, 1);
+        }
+        conn_queue_destroy(&queue);
+    }
+    for (unsigned used = 0; used < 2; used++) { /* nothing is left behind */
+        struct conn_queue queue;
+
+        conn_queue_init(&queue, 1, 1, 0);
+        assert_true(conn_queue_reserve(&queue));
+        if (used)
+            push(&queue, 1, 0);
+        conn_queue_destroy(&queue);
+    }
+}
+
 /* The head stops where the taker stands: at the end of a chunk, with a request in the next one that
  * was posted but not taken, the old chunk is still the taker's. */
 static void the_head_does_not_pass_the_taker(void **state)
@@ -438,6 +486,7 @@ int main(void)
         cmocka_unit_test(silent_requests_show_only_failures),
         cmocka_unit_test(flush_keeps_order_and_statuses),
         cmocka_unit_test(chunks_are_recycled),
+        cmocka_unit_test(a_reserved_queue_has_what_it_needs),
         cmocka_unit_test(the_head_does_not_pass_the_taker),
         cmocka_unit_test(slots_hold_the_largest_request),
         cmocka_unit_test(three_parties_at_once),
