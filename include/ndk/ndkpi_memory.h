@@ -180,16 +180,18 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
 
 /*
  * NdkCreateSrq: creates a shared receive queue of SrqDepth receives with up to
- * MaxReceiveRequestSge SGEs each. SrqNotification, optional, is called when fewer than
- * NotifyThreshold receives are queued. Affinity: processors preferred for it, or NULL.
+ * MaxReceiveRequestSge SGEs each. SrqNotification, optional, is called once when the number of
+ * receives queued falls below NotifyThreshold (0: never), and again only after NdkModifySrq has
+ * armed it. Affinity: processors preferred for it, or NULL. Closing waits for the queue pairs of
+ * the queue; receives that are then still queued are dropped without a completion.
  * Slot pd[4]. IRQL <= DISPATCH_LEVEL. Since 1.1. May pend (create).
  * Statuses:
  *   STATUS_SUCCESS                 inline          *ppNdkSrq is the new queue
  *   STATUS_PENDING                 inline          started; CreateCompletion is called exactly
  *                                                  once with the outcome
  *   STATUS_INVALID_PARAMETER       async-possible  SrqDepth or MaxReceiveRequestSge is above the
- *                                                  adapter's limit; any depth is when MaxSrqDepth
- *                                                  is 0
+ *                                                  adapter's limit (any depth is when MaxSrqDepth
+ *                                                  is 0), or SrqDepth is 0
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.3.
@@ -229,18 +231,18 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
                                  _In_opt_ PVOID RequestContext, _Outptr_ NDK_QP **ppNdkQp);
 
 /*
- * NdkCreateQpWithSrq: as NdkCreateQp, with receives taken from pSrq. They still complete to
- * pReceiveCq.
+ * NdkCreateQpWithSrq: as NdkCreateQp, with receives taken from pSrq, one when a message begins.
+ * They still complete to pReceiveCq. What was not taken stays in pSrq when the queue pair is
+ * flushed, disconnected or closed.
  * Slot pd[6]. IRQL <= DISPATCH_LEVEL. Since 1.1. May pend (create).
  * Statuses:
  *   STATUS_SUCCESS                 inline          *ppNdkQp is the new queue pair
  *   STATUS_PENDING                 inline          started; CreateCompletion is called exactly
  *                                                  once with the outcome
  *   STATUS_INVALID_PARAMETER       async-possible  one of the three sizes is above the adapter's
- *                                                  limit
+ *                                                  limit; a CQ or pSrq is NULL, or pSrq is of
+ *                                                  another protection domain
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
- *   STATUS_NOT_SUPPORTED           async-possible* shared receive queues are not implemented yet;
- *                                                  MaxSrqDepth is 0
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.5.
  */

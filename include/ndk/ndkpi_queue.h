@@ -118,7 +118,8 @@ struct _NDK_CQ {
  *   STATUS_SUCCESS                 inline          changed
  *   STATUS_PENDING                 inline          started; RequestCompletion is called exactly
  *                                                  once with the outcome
- *   STATUS_INVALID_PARAMETER       async-possible  SrqDepth is above the adapter's MaxSrqDepth
+ *   STATUS_INVALID_PARAMETER       async-possible  SrqDepth is above the adapter's MaxSrqDepth, or
+ *                                                  below the number of receives queued
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 11.1.
  */
@@ -133,8 +134,17 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  * The consumer serializes posts to one shared queue.
  * Slot srq[3]. IRQL <= DISPATCH_LEVEL. Since 1.1. Work request, never pends.
  * Statuses:
- *   STATUS_SUCCESS                 inline          posted; the receive queue's CQ of the queue
- *                                                  pair that uses it gets the entry
+ *   STATUS_SUCCESS                 inline          posted; the receive CQ of the queue pair that
+ *                                                  uses it gets the entry
+ *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many receives as its
+ *                                                  depth
+ *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for
+ *   STATUS_BUFFER_OVERFLOW         inline*         more bytes than the adapter moves in one
+ *                                                  request
+ *   STATUS_INVALID_PARAMETER       inline*         pSgl is NULL although nSge is not 0
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
+ *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
+ *                                                  token crosses an adapter page
  *   any other                      inline          the list is open-ended
  * NDKPI reference 11.2.
  */
@@ -204,6 +214,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  * Slot qp[4]. IRQL <= DISPATCH_LEVEL. Since 1.1. Work request, never pends.
  * Statuses:
  *   STATUS_SUCCESS                 inline          posted; the receive CQ gets one entry
+ *   STATUS_INVALID_DEVICE_REQUEST  inline*         the queue pair receives through a shared
+ *                                                  receive queue
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
  *                                                  depth
  *   STATUS_DATA_OVERRUN            inline*         more SGEs than the queue was created for

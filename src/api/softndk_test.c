@@ -269,7 +269,7 @@ static void a_reason_stays_at_the_object(void **state)
     assert_int_equal(softndk_reason(NULL, text, sizeof text), 0);
     assert_int_equal(adapter->Dispatch->NdkCreatePd(adapter, create_done, NULL, &pd), 0);
     assert_int_equal(
-        pd->Dispatch->NdkCreateSrq(pd, 1, 1, 0, NULL, NULL, NULL, create_done, NULL, &srq),
+        pd->Dispatch->NdkCreateSrq(pd, 0, 1, 0, NULL, NULL, NULL, create_done, NULL, &srq),
         STATUS_INVALID_PARAMETER);
     need = softndk_reason(&pd->Header, text, sizeof text);
     assert_int_equal(need, strlen(text));

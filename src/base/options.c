@@ -60,6 +60,7 @@ static const struct option_info table[] = {
     ROW(max_outbound_reads, "reads", 0, 128, 16, "MaxOutboundReadLimit"),
     ROW(max_initiator_depth, "requests", 1, 65536, 4096, "MaxInitiatorQueueDepth"),
     ROW(max_receive_depth, "requests", 1, 65536, 4096, "MaxReceiveQueueDepth"),
+    ROW(max_srq_depth, "requests", 0, 65536, 4096, "MaxSrqDepth; 0 = no shared receive queues"),
     ROW(max_cq_depth, "entries", 1, 1u << 22, 65536, "MaxCqDepth"),
     ROW(frmr_pages, "pages", 16, 65536, 256, "FRMRPageCount"),
     ROW(max_caller_data, "octets", 0, 508, 251, "MaxCallerData"),

@@ -30,7 +30,7 @@ struct options {
     uint32_t ndkpi_major, ndkpi_minor;
     uint32_t max_initiator_sge, max_receive_sge, max_read_sge, max_inline, max_transfer;
     uint32_t max_inbound_reads, max_outbound_reads, max_initiator_depth, max_receive_depth;
-    uint32_t max_cq_depth, frmr_pages, max_caller_data, max_callee_data;
+    uint32_t max_srq_depth, max_cq_depth, frmr_pages, max_caller_data, max_callee_data;
     uint32_t read_sink_not_required;
     uint32_t scattered; /* adapter pages in another order than host pages: provider/pages.h */
 };

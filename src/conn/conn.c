@@ -363,15 +363,20 @@ void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
     conn_kick(&conn->tx.dir, 0);
 }
 
-/* The access that ended last may have been a placement of another connection, with this thread's
- * staging area in use: so never received on from here. */
-void conn_invalidated(struct conn *conn)
+/* The caller may be in the middle of another connection's placement, with this thread's staging
+ * area in use: so never received on from here. */
+void conn_receive_resume(struct conn *conn)
 {
-    atomic_store(&conn->invalidated, true);
     if (atomic_exchange(&conn->resume_queued, true))
         return;
     conn_ref(conn);
     engine_run(atomic_load(&conn->home), &conn->resume);
+}
+
+void conn_invalidated(struct conn *conn)
+{
+    atomic_store(&conn->invalidated, true);
+    conn_receive_resume(conn);
 }
 
 static void resume_run(struct engine_work *work)

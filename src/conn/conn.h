@@ -53,6 +53,11 @@ struct conn_ops {
     /* Invalidates a token for a peer's Send (remote true) or a completed Read of ours. ACCESS_OK:
      * done. pending is set when accesses are in progress: conn_invalidated() follows. */
     enum access_result (*invalidate)(void *qp, uint32_t token, bool remote, bool *pending);
+    /* The receive queue is empty: has the next receive of a shared queue put there. False: there is
+     * none. With wait, conn_receive_resume() is called when it is this connection's turn, until it
+     * takes, asks without wait, or stop_waiting(). The receive owner; no lock. */
+    bool (*take_receive)(void *qp, bool wait);
+    void (*stop_waiting)(void *qp);
     /* Completions, in order. Receives or initiator requests. Holds the queue lock for the latter.
      */
     conn_queue_sink *complete_receives, *complete_requests;
@@ -131,6 +136,9 @@ bool conn_post_kick(struct conn *conn);
 /* A receive was pushed; cheap when nobody waits for it. False as above. */
 bool conn_receive_kick(struct conn *conn);
 void conn_late_flush(struct conn *conn);
+/* The receive owner has something to look at again: on the home shard. The caller holds a reference
+ * and any locks. */
+void conn_receive_resume(struct conn *conn);
 /* NdkFlush: cancels what is queued at this moment in both directions. */
 void conn_flush(struct conn *conn);
 /* The receive part of a flush came too late to be carried out: the attempt had failed already. */

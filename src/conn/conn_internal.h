@@ -196,9 +196,9 @@ struct conn {
     atomic_uint nudge;       /* enum conn_nudge */
     atomic_bool local_over;  /* the local operation that pended is over */
     atomic_bool invalidated; /* what the receive owner waits for is over */
-    atomic_bool held;        /* the receive owner waits for a receive to be posted */
+    atomic_bool held;        /* the receive owner waits for a receive to be posted here */
     atomic_bool resume_queued;
-    struct engine_work resume; /* the home shard receives on after an invalidation */
+    struct engine_work resume; /* the home shard receives on: conn_receive_resume() */
     _Atomic(struct conn_out *) out;
     uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
     uint32_t read_mask, answer_mask;

@@ -62,11 +62,21 @@ static void fail(struct conn *conn, struct rx_run *run, iwarp_error error,
 
 /* ---- Sends ---------------------------------------------------------------------------------- */
 
-static void receive_take(struct conn *conn)
+/* The next receive: of this queue, or through it of a shared one (wait: see take_receive). */
+static struct conn_wr *receive_next(struct conn *conn, bool wait)
+{
+    struct conn_wr *wr = conn_queue_peek(conn->receive);
+
+    if (!wr && conn->ops->take_receive(conn->qp, wait))
+        wr = conn_queue_peek(conn->receive);
+    return wr;
+}
+
+static void receive_take(struct conn *conn, bool wait)
 {
     struct conn_rx *rx = &conn->rx;
 
-    rx->current = conn_queue_peek(conn->receive);
+    rx->current = receive_next(conn, wait);
     if (!rx->current)
         return;
     conn_queue_advance(conn->receive);
@@ -79,7 +89,7 @@ static void receive_take(struct conn *conn)
  * A Send has met no receive: the connection is held back until one is posted or holdback_ms have
  * passed. True: held (rx->holding), or a receive was posted meanwhile (rx->current). False: the
  * time is over. The poster publishes its receive and then looks at `held`; here it is the other way
- * round.
+ * round. A shared queue has its own way of waking (srq.h): it knows who waits while rx->holding.
  */
 static bool hold_back(struct conn *conn)
 {
@@ -89,7 +99,7 @@ static bool hold_back(struct conn *conn)
     if (ms == 0 || rx->hold_spent)
         return false;
     atomic_store(&conn->held, true);
-    receive_take(conn);
+    receive_take(conn, true);
     if (rx->current) {
         atomic_store(&conn->held, false);
         return true;
@@ -104,11 +114,13 @@ static bool hold_back(struct conn *conn)
 static bool hold_over(struct conn *conn)
 {
     struct conn_rx *rx = &conn->rx;
+    bool over;
 
     if (!rx->holding)
         return true;
-    if (!conn_queue_peek(conn->receive)) {
-        if (os_now_us() < rx->hold_until_us || RED("hold-for-ever"))
+    over = os_now_us() >= rx->hold_until_us && !RED("hold-for-ever");
+    if (!receive_next(conn, !over)) {
+        if (!over)
             return false;
         rx->hold_spent = true;
     }
@@ -173,7 +185,7 @@ static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_se
     uint32_t length;
 
     if (!rx->current)
-        receive_take(conn);
+        receive_take(conn, false);
     error = iwarp_track_send_check(&rx->track, segment, rx->current != NULL, rx->current_length);
     if (error == IWARP_ERR_UNTAG_NO_BUFFER && hold_back(conn)) {
         if (rx->holding) {
@@ -575,7 +587,8 @@ void rx_flush(struct conn *conn)
         conn_end(conn, HOW_RST, R(LOCAL_CLOSE, FLUSHED), STATUS_CANCELLED);
         return;
     }
-    while ((wr = conn_queue_peek(conn->receive)) != NULL) {
+    while ((wr = RED("srq-flushed-with-qp") ? receive_next(conn, false)
+                                            : conn_queue_peek(conn->receive)) != NULL) {
         struct conn_completion c = {
             .context = wr->context, .status = STATUS_CANCELLED, .op = CONN_OP_RECEIVE};
 
@@ -653,7 +666,10 @@ bool rx_work(struct conn *conn)
 
 void rx_end(struct conn *conn)
 {
-    if (conn->rx.holding)
+    if (conn->rx.holding) {
         conn_hold_timer(conn, 0);
+        if (!RED("srq-end-keeps-waiting"))
+            conn->ops->stop_waiting(conn->qp);
+    }
     partial_drop(conn);
 }

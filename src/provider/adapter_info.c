@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * See adapter_info.h. Invariant: a flag is set and a limit is above zero only when the function
- * behind it is there. Not there yet, so clear or zero: SRQ, windows, CQ resize, moderation.
+ * behind it is there. Not there yet, so clear or zero: windows, CQ resize, moderation.
  */
 #include "provider/adapter_info.h"
 
@@ -45,7 +45,7 @@ void adapter_info_fill(NDK_ADAPTER_INFO *info, const struct options *options, ND
     info->MaxOutboundReadLimit = options->max_outbound_reads;
     info->MaxReceiveQueueDepth = options->max_receive_depth;
     info->MaxInitiatorQueueDepth = options->max_initiator_depth;
-    info->MaxSrqDepth = 0;
+    info->MaxSrqDepth = options->max_srq_depth;
     info->MaxCqDepth = options->max_cq_depth;
     info->LargeRequestThreshold = ADAPTER_LARGE_REQUEST;
     info->MaxCallerData = options->max_caller_data;

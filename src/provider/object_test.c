@@ -323,21 +323,10 @@ static void what_is_not_there_says_so(void **state)
     NDK_VERSION version = {1, 0};
     NDK_PD *pd;
     NDK_MW *mw = NULL;
-    NDK_SRQ *srq = NULL;
-    NDK_QP *qp = NULL;
-    char text[256];
     GUID id = {0};
 
     assert_int_equal(ndk->Dispatch->NdkCreatePd(ndk, test_create_done, &done, &pd), STATUS_SUCCESS);
     assert_int_equal(pd->Dispatch->NdkCreateMw(pd, test_create_done, &done, &mw),
-                     STATUS_NOT_SUPPORTED);
-    assert_int_equal(
-        pd->Dispatch->NdkCreateSrq(pd, 16, 1, 0, NULL, NULL, NULL, test_create_done, &done, &srq),
-        STATUS_INVALID_PARAMETER);
-    assert_true(object_reason(&pd_from(pd)->object, text, sizeof text));
-    assert_non_null(strstr(text, ": NdkCreateSrq: SRQ not supported, MaxSrqDepth 0"));
-    assert_int_equal(pd->Dispatch->NdkCreateQpWithSrq(pd, NULL, NULL, NULL, NULL, 1, 1, 0,
-                                                      test_create_done, &done, &qp),
                      STATUS_NOT_SUPPORTED);
     assert_int_equal(pd->Dispatch->NdkQueryExtension(&pd->Header, &id, version, &extension),
                      STATUS_NOT_SUPPORTED);

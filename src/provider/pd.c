@@ -9,6 +9,7 @@
 #include "provider/adapter.h"
 #include "provider/mr.h"
 #include "provider/qp.h"
+#include "provider/srq.h"
 
 static void pd_release(struct object *object)
 {
@@ -88,39 +89,6 @@ static NTSTATUS pd_create_mw(NDK_PD *ndk, NDK_FN_CREATE_COMPLETION completion, P
                      "memory windows are not supported (MaxWindowSize 0)");
 }
 
-static NTSTATUS pd_create_srq(NDK_PD *ndk, ULONG depth, ULONG sge, ULONG threshold,
-                              NDK_FN_SRQ_NOTIFICATION_CALLBACK notification, PVOID event_context,
-                              GROUP_AFFINITY *affinity, NDK_FN_CREATE_COMPLETION completion,
-                              PVOID context, NDK_SRQ **out)
-{
-    (void)depth;
-    (void)sge;
-    (void)threshold;
-    (void)notification;
-    (void)event_context;
-    (void)affinity;
-    (void)out;
-    return pd_refuse(ndk, CALL_CREATE_SRQ, completion, context, STATUS_INVALID_PARAMETER,
-                     "SRQ not supported, MaxSrqDepth 0");
-}
-
-static NTSTATUS pd_create_qp_with_srq(NDK_PD *ndk, NDK_CQ *receive_cq, NDK_CQ *initiator_cq,
-                                      NDK_SRQ *srq, PVOID qp_context, ULONG depth, ULONG sge,
-                                      ULONG inline_octets, NDK_FN_CREATE_COMPLETION completion,
-                                      PVOID context, NDK_QP **out)
-{
-    (void)receive_cq;
-    (void)initiator_cq;
-    (void)srq;
-    (void)qp_context;
-    (void)depth;
-    (void)sge;
-    (void)inline_octets;
-    (void)out;
-    return pd_refuse(ndk, CALL_CREATE_QP_WITH_SRQ, completion, context, STATUS_NOT_SUPPORTED,
-                     "SRQ not supported, MaxSrqDepth 0");
-}
-
 static VOID pd_get_privileged_token(NDK_PD *ndk, UINT32 *token)
 {
     *token = pd_from(ndk)->privileged_token;
@@ -131,8 +99,8 @@ const NDK_PD_DISPATCH pd_dispatch = {
     .NdkQueryExtension = object_query_extension,
     .NdkCreateMr = mr_create,
     .NdkCreateMw = pd_create_mw,
-    .NdkCreateSrq = pd_create_srq,
+    .NdkCreateSrq = srq_create,
     .NdkCreateQp = qp_create,
-    .NdkCreateQpWithSrq = pd_create_qp_with_srq,
+    .NdkCreateQpWithSrq = qp_create_with_srq,
     .NdkGetPrivilegedMemoryRegionToken = pd_get_privileged_token,
 };

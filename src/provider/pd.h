@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Protection domain: parent of MRs and QPs, owner of the privileged token. */
+/* Protection domain: parent of MRs, QPs and SRQs, owner of the privileged token. */
 #ifndef SOFTNDK_PROVIDER_PD_H
 #define SOFTNDK_PROVIDER_PD_H
 

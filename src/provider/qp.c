@@ -55,83 +55,170 @@ static const struct object_class qp_class = {
     .release = qp_release,
 };
 
-struct qp_limit {
-    const char *name;
-    ULONG have, most;
+/* What a new QP is made of. */
+struct qp_plan {
+    enum call call;
+    const char *rule; /* the section of the reference */
+    NDK_CQ *receive_cq, *initiator_cq;
+    NDK_SRQ *srq;
+    bool shared; /* srq is to be there */
+    PVOID context;
+    ULONG receive_depth, initiator_depth, max_receive_sge, max_initiator_sge, inline_octets;
 };
 
-/* The first size beyond its limit, or NULL. */
-static const struct qp_limit *limits_check(const struct qp_limit *limits, size_t count)
+static NTSTATUS sizes_check(struct object *parent, const struct qp_plan *plan)
 {
-    for (size_t i = 0; i < count; i++)
+    const struct options *o = &parent->adapter->options;
+    const struct {
+        const char *name;
+        ULONG have, most;
+    } limits[] = {
+        {"ReceiveQueueDepth", plan->receive_depth, o->max_receive_depth},
+        {"InitiatorQueueDepth", plan->initiator_depth, o->max_initiator_depth},
+        {"MaxReceiveRequestSge", plan->max_receive_sge, o->max_receive_sge},
+        {"MaxInitiatorRequestSge", plan->max_initiator_sge, o->max_initiator_sge},
+        {"InlineDataSize", plan->inline_octets, o->max_inline},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         if (limits[i].have > limits[i].most)
-            return &limits[i];
-    return NULL;
+            return object_fail(parent, plan->call, STATUS_INVALID_PARAMETER,
+                               "%s (have %u, need <= %u), rule %s", limits[i].name, limits[i].have,
+                               limits[i].most, plan->rule);
+    return STATUS_SUCCESS;
 }
 
-NTSTATUS qp_create(NDK_PD *ndk_pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVOID qp_context,
+static bool cq_usable(const struct object *parent, NDK_CQ *cq)
+{
+    return cq && cq->Header.ObjectType == NdkObjectTypeCq &&
+           cq_from(cq)->object.adapter == parent->adapter;
+}
+
+static NTSTATUS queues_check(struct object *parent, const struct qp_plan *plan)
+{
+    if (!cq_usable(parent, plan->receive_cq) || !cq_usable(parent, plan->initiator_cq))
+        return object_fail(parent, plan->call, STATUS_INVALID_PARAMETER,
+                           "a CQ is NULL, no CQ, or of another adapter, rule %s", plan->rule);
+    if (!plan->shared)
+        return STATUS_SUCCESS;
+    if (!plan->srq || plan->srq->Header.ObjectType != NdkObjectTypeSrq)
+        return object_fail(parent, plan->call, STATUS_INVALID_PARAMETER,
+                           "pSrq is NULL or no SRQ, rule %s", plan->rule);
+    if (&srq_from(plan->srq)->pd->object != parent && !RED("srq-of-another-pd"))
+        return object_fail(parent, plan->call, STATUS_INVALID_PARAMETER,
+                           "srq #%u is of another PD (have pd #%u, need pd #%u), rule %s",
+                           srq_from(plan->srq)->object.id, srq_from(plan->srq)->pd->object.id,
+                           parent->id, plan->rule);
+    return STATUS_SUCCESS;
+}
+
+static void qp_init(struct qp *qp, struct pd *pd, const struct qp_plan *plan)
+{
+    const struct options *o = &pd->object.adapter->options;
+    ULONG sge = plan->max_initiator_sge;
+
+    if (sge < o->max_read_sge) /* Reads have their own SGE limit, which overrides the initiator's */
+        sge = o->max_read_sge;
+    qp->pd = pd;
+    qp->receive_cq = cq_from(plan->receive_cq);
+    qp->initiator_cq = cq_from(plan->initiator_cq);
+    qp->srq = plan->shared ? srq_from(plan->srq) : NULL;
+    qp->context = plan->context;
+    qp->max_initiator_sge = plan->max_initiator_sge;
+    qp->max_receive_sge = plan->max_receive_sge;
+    qp->max_read_sge = o->max_read_sge;
+    qp->max_inline = plan->inline_octets;
+    qp->overrun.run = qp_overrun;
+    os_mutex_init(&qp->lock);
+    conn_queue_init(&qp->initiator, plan->initiator_depth, sge, plan->inline_octets);
+    conn_queue_init(&qp->receive, plan->receive_depth,
+                    qp->srq ? qp->srq->max_sge : plan->max_receive_sge, 0);
+    qp->object.home = qp->receive_cq->object.home;
+    object_follow(&qp->object, &qp->receive_cq->object);
+    object_follow(&qp->object, &qp->initiator_cq->object);
+    cq_join(qp->receive_cq, &qp->receive_user, receive_cq_died);
+    cq_join(qp->initiator_cq, &qp->initiator_user, initiator_cq_died);
+    if (qp->srq)
+        object_follow(&qp->object, &qp->srq->object);
+}
+
+static struct object *qp_new(struct pd *pd, const struct qp_plan *plan)
+{
+    struct object *object = object_new(&qp_class, &pd->object, &qp_dispatch);
+    struct qp *qp;
+
+    if (!object)
+        return NULL;
+    qp = CONTAINING_RECORD(object, struct qp, object);
+    qp_init(qp, pd, plan);
+    /* Taking from the SRQ must not fail for want of memory. */
+    if (qp->srq && !conn_queue_reserve(&qp->receive)) {
+        object_discard(object);
+        return NULL;
+    }
+    return object;
+}
+
+static NTSTATUS qp_make(struct pd *pd, const struct qp_plan *plan,
+                        NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_QP **out)
+{
+    struct object *parent = &pd->object;
+    NTSTATUS status = object_injected(parent, plan->call);
+    struct object *object = NULL;
+
+    if (status == STATUS_SUCCESS)
+        status = sizes_check(parent, plan);
+    if (status == STATUS_SUCCESS)
+        status = queues_check(parent, plan);
+    if (status == STATUS_SUCCESS) {
+        object = qp_new(pd, plan);
+        if (!object)
+            status = object_fail(parent, plan->call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    return create_answer(parent, plan->call, completion, context, status, object, (void **)out);
+}
+
+NTSTATUS qp_create(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVOID qp_context,
                    ULONG receive_depth, ULONG initiator_depth, ULONG max_receive_sge,
                    ULONG max_initiator_sge, ULONG inline_octets,
                    NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_QP **out)
 {
-    struct pd *pd = pd_from(ndk_pd);
-    struct object *parent = &pd->object;
-    const struct options *o = &parent->adapter->options;
-    const struct qp_limit limits[] = {
-        {"ReceiveQueueDepth", receive_depth, o->max_receive_depth},
-        {"InitiatorQueueDepth", initiator_depth, o->max_initiator_depth},
-        {"MaxReceiveRequestSge", max_receive_sge, o->max_receive_sge},
-        {"MaxInitiatorRequestSge", max_initiator_sge, o->max_initiator_sge},
-        {"InlineDataSize", inline_octets, o->max_inline},
+    const struct qp_plan plan = {
+        .call = CALL_CREATE_QP,
+        .rule = "NDKPI 8.4",
+        .receive_cq = receive_cq,
+        .initiator_cq = initiator_cq,
+        .context = qp_context,
+        .receive_depth = receive_depth,
+        .initiator_depth = initiator_depth,
+        .max_receive_sge = max_receive_sge,
+        .max_initiator_sge = max_initiator_sge,
+        .inline_octets = inline_octets,
     };
-    const struct qp_limit *over = limits_check(limits, sizeof limits / sizeof limits[0]);
-    NTSTATUS status = object_injected(parent, CALL_CREATE_QP);
-    struct object *object = NULL;
-    struct qp *qp;
 
-    if (status != STATUS_SUCCESS) {
-        ;
-    } else if (over) {
-        status = object_fail(parent, CALL_CREATE_QP, STATUS_INVALID_PARAMETER,
-                             "%s (have %u, need <= %u), rule NDKPI 8.4", over->name, over->have,
-                             over->most);
-    } else if (!receive_cq || !initiator_cq || receive_cq->Header.ObjectType != NdkObjectTypeCq ||
-               initiator_cq->Header.ObjectType != NdkObjectTypeCq ||
-               cq_from(receive_cq)->object.adapter != parent->adapter ||
-               cq_from(initiator_cq)->object.adapter != parent->adapter) {
-        status = object_fail(parent, CALL_CREATE_QP, STATUS_INVALID_PARAMETER,
-                             "a CQ is NULL, no CQ, or of another adapter, rule NDKPI 8.4");
-    } else {
-        object = object_new(&qp_class, parent, &qp_dispatch);
-        if (!object)
-            status =
-                object_fail(parent, CALL_CREATE_QP, STATUS_INSUFFICIENT_RESOURCES, "no memory");
-    }
-    if (object) {
-        ULONG sge = max_initiator_sge > o->max_read_sge ? max_initiator_sge : o->max_read_sge;
+    return qp_make(pd_from(pd), &plan, completion, context, out);
+}
 
-        qp = CONTAINING_RECORD(object, struct qp, object);
-        qp->pd = pd;
-        qp->receive_cq = cq_from(receive_cq);
-        qp->initiator_cq = cq_from(initiator_cq);
-        qp->context = qp_context;
-        qp->max_initiator_sge = max_initiator_sge;
-        qp->max_receive_sge = max_receive_sge;
-        qp->max_read_sge = o->max_read_sge;
-        qp->max_inline = inline_octets;
-        qp->max_transfer = o->max_transfer;
-        qp->overrun.run = qp_overrun;
-        os_mutex_init(&qp->lock);
-        /* Reads have their own SGE limit, which overrides the initiator's. */
-        conn_queue_init(&qp->initiator, initiator_depth, sge, inline_octets);
-        conn_queue_init(&qp->receive, receive_depth, max_receive_sge, 0);
-        object->home = qp->receive_cq->object.home;
-        object_follow(object, &qp->receive_cq->object);
-        object_follow(object, &qp->initiator_cq->object);
-        cq_join(qp->receive_cq, &qp->receive_user, receive_cq_died);
-        cq_join(qp->initiator_cq, &qp->initiator_user, initiator_cq_died);
-    }
-    return create_answer(parent, CALL_CREATE_QP, completion, context, status, object, (void **)out);
+NTSTATUS qp_create_with_srq(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, NDK_SRQ *srq,
+                            PVOID qp_context, ULONG initiator_depth, ULONG max_initiator_sge,
+                            ULONG inline_octets, NDK_FN_CREATE_COMPLETION completion, PVOID context,
+                            NDK_QP **out)
+{
+    const struct qp_plan plan = {
+        .call = CALL_CREATE_QP_WITH_SRQ,
+        .rule = "NDKPI 8.5",
+        .receive_cq = receive_cq,
+        .initiator_cq = initiator_cq,
+        .srq = srq,
+        .shared = true,
+        .context = qp_context,
+        .receive_depth = 1, /* the receive in hand */
+        .initiator_depth = initiator_depth,
+        .max_initiator_sge = max_initiator_sge,
+        .inline_octets = inline_octets,
+    };
+
+    return qp_make(pd_from(pd), &plan, completion, context, out);
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */

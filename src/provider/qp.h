@@ -17,6 +17,7 @@
 #include "provider/cq.h"
 #include "provider/mr.h"
 #include "provider/pd.h"
+#include "provider/srq.h"
 
 struct qp_retired {
     struct qp_retired *next;
@@ -30,8 +31,10 @@ struct qp {
     struct cq_user receive_user, initiator_user; /* in the lists of the two CQs */
     PVOID context;
     ULONG max_initiator_sge, max_receive_sge, max_read_sge, max_inline;
-    ULONG max_transfer;
     struct conn_queue initiator, receive;
+    struct srq *srq; /* or NULL. With one, `receive` holds the receive in hand, and its poster is
+                        the receive owner of the connection */
+    struct srq_waiter waiter; /* under the SRQ's lock */
 
     os_mutex lock;
     bool bound;
@@ -51,11 +54,15 @@ static inline struct qp *qp_from(NDK_QP *ndk)
 }
 
 extern const NDK_QP_DISPATCH qp_dispatch;
-/* PD slot NdkCreateQp. */
+/* PD slots NdkCreateQp and NdkCreateQpWithSrq. */
 NTSTATUS qp_create(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, PVOID qp_context,
                    ULONG receive_depth, ULONG initiator_depth, ULONG max_receive_sge,
                    ULONG max_initiator_sge, ULONG inline_octets,
                    NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_QP **out);
+NTSTATUS qp_create_with_srq(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq, NDK_SRQ *srq,
+                            PVOID qp_context, ULONG initiator_depth, ULONG max_initiator_sge,
+                            ULONG inline_octets, NDK_FN_CREATE_COMPLETION completion, PVOID context,
+                            NDK_QP **out);
 
 /* Takes the QP for a connection, which is referenced. STATUS_CONNECTION_ACTIVE: it is in use or was
  * connected before; STATUS_INTERNAL_ERROR: a CQ of it is dead. */
@@ -73,6 +80,8 @@ void qp_note(void *qp, const char *text);
 NTSTATUS qp_local(void *qp, struct conn_wr *wr);
 void qp_local_drop(void *qp, struct conn_wr *wr);
 enum access_result qp_invalidate_token(void *qp, uint32_t token, bool remote, bool *pending);
+bool qp_take_receive(void *qp, bool wait);
+void qp_stop_waiting(void *qp);
 void qp_complete_receives(void *qp, const struct conn_completion *list, unsigned count);
 void qp_complete_requests(void *qp, const struct conn_completion *list, unsigned count);
 void qp_overrun(struct engine_work *work);

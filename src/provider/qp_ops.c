@@ -186,6 +186,23 @@ enum access_result qp_invalidate_token(void *owner, uint32_t token, bool remote,
     return NT_SUCCESS(status) ? ACCESS_OK : ACCESS_INVALID_TOKEN;
 }
 
+/* ---- receives of a shared queue ------------------------------------------------------------- */
+
+bool qp_take_receive(void *owner, bool wait)
+{
+    struct qp *qp = owner;
+
+    return qp->srq && srq_take(qp->srq, &qp->waiter, atomic_load(&qp->conn), &qp->receive, wait);
+}
+
+void qp_stop_waiting(void *owner)
+{
+    struct qp *qp = owner;
+
+    if (qp->srq)
+        srq_leave(qp->srq, &qp->waiter);
+}
+
 /* ---- completions ---------------------------------------------------------------------------- */
 
 static const NDK_OPERATION_TYPE operation_types[] = {

@@ -274,6 +274,10 @@ NTSTATUS qp_receive(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges)
 
     if (status != STATUS_SUCCESS)
         return status;
+    if (qp->srq && !RED("srq-qp-takes-receives"))
+        return object_fail(&qp->object, CALL_RECEIVE, STATUS_INVALID_DEVICE_REQUEST,
+                           "the QP receives through srq #%u (need NdkSrqReceive), rule NDKPI 8.5",
+                           qp->srq->object.id);
     wr = conn_queue_prepare(&qp->receive, &status);
     if (!wr)
         return object_fail(&qp->object, CALL_RECEIVE, status,

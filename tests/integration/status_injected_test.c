@@ -26,6 +26,7 @@ struct bench {
     struct end end;
     struct memory memory;
     NDK_MR *fast; /* created with FastRegister TRUE */
+    NDK_SRQ *srq;
     NDK_CONNECTOR *connector;
     NDK_LISTENER *listener;
     SOCKADDR_INET local, peer;
@@ -70,6 +71,9 @@ static void bench_open(struct bench *b)
     wait_init(&w);
     status = b->end.pd->Dispatch->NdkCreateMr(b->end.pd, TRUE, wait_create, &w, &b->fast);
     assert_int_equal(status, STATUS_SUCCESS);
+    status = b->end.pd->Dispatch->NdkCreateSrq(b->end.pd, 4, 1, 0, NULL, NULL, NULL, wait_create,
+                                               &w, &b->srq);
+    assert_int_equal(status, STATUS_SUCCESS);
     b->connector = make_connector(adapter);
     status = adapter->Dispatch->NdkCreateListener(adapter, no_connect_event, NULL, wait_create, &w,
                                                   &b->listener);
@@ -89,6 +93,7 @@ static void bench_close(struct bench *b)
     mode_set("never");
     CLOSE(b->listener, NdkCloseListener);
     CLOSE(b->connector, NdkCloseConnector);
+    CLOSE(b->srq, NdkCloseSrq);
     CLOSE(b->fast, NdkCloseMr);
     free_memory(&b->memory);
     end_close(&b->end);
@@ -163,6 +168,32 @@ static NTSTATUS create_qp(struct bench *b, struct wait *w)
 {
     return b->end.pd->Dispatch->NdkCreateQp(b->end.pd, b->end.receive.cq, b->end.initiator.cq, NULL,
                                             4, 4, 1, 1, 0, wait_create, w, (NDK_QP **)&b->out);
+}
+
+static NTSTATUS create_srq(struct bench *b, struct wait *w)
+{
+    return b->end.pd->Dispatch->NdkCreateSrq(b->end.pd, 4, 1, 0, NULL, NULL, NULL, wait_create, w,
+                                             (NDK_SRQ **)&b->out);
+}
+
+static NTSTATUS create_qp_with_srq(struct bench *b, struct wait *w)
+{
+    return b->end.pd->Dispatch->NdkCreateQpWithSrq(b->end.pd, b->end.receive.cq,
+                                                   b->end.initiator.cq, b->srq, NULL, 4, 1, 0,
+                                                   wait_create, w, (NDK_QP **)&b->out);
+}
+
+static NTSTATUS modify_srq(struct bench *b, struct wait *w)
+{
+    return b->srq->Dispatch->NdkModifySrq(b->srq, 5, 1, wait_request, w);
+}
+
+static NTSTATUS srq_receive(struct bench *b, struct wait *w)
+{
+    NDK_SGE sge = memory_sge(&b->memory, 0, 8);
+
+    (void)w;
+    return b->srq->Dispatch->NdkSrqReceive(b->srq, NULL, &sge, 1);
 }
 
 static NTSTATUS register_mr(struct bench *b, struct wait *w)
@@ -367,7 +398,7 @@ static const struct entry memory_entries[] = {
 static const struct entry qp_entries[] = {
     {"NdkCreateQp", NULL, create_qp, {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkSend", NULL, send_it, {STATUS_CONNECTION_INVALID, TRANSFER}},
-    {"NdkReceive", NULL, receive_it, {TRANSFER}},
+    {"NdkReceive", NULL, receive_it, {TRANSFER, STATUS_INVALID_DEVICE_REQUEST}},
     {"NdkFastRegister",
      NULL,
      fast_register,
@@ -393,6 +424,17 @@ static const struct entry qp_entries[] = {
 #define ACCEPT                                                                                     \
     COMPLETE, STATUS_CONNECTION_REFUSED, STATUS_INVALID_BUFFER_SIZE, STATUS_CONNECTION_ACTIVE,     \
         STATUS_INVALID_PARAMETER
+
+static const struct entry srq_entries[] = {
+    {"NdkCreateSrq", NULL, create_srq, {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
+    {"NdkCreateQpWithSrq",
+     NULL,
+     create_qp_with_srq,
+     {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
+    {"NdkModifySrq", NULL, modify_srq, {STATUS_INVALID_PARAMETER}},
+    {"NdkSrqReceive", NULL, srq_receive, {TRANSFER}},
+    {NULL, NULL, NULL, {0}},
+};
 
 static const struct entry connector_entries[] = {
     {"NdkConnect",
@@ -538,6 +580,12 @@ static void qp_calls(void **state)
     each_status(qp_entries);
 }
 
+static void srq_calls(void **state)
+{
+    (void)state;
+    each_status(srq_entries);
+}
+
 static void connector_calls(void **state)
 {
     (void)state;
@@ -553,9 +601,9 @@ static void listener_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapter_calls),  cmocka_unit_test(memory_calls),
-        cmocka_unit_test(qp_calls),       cmocka_unit_test(connector_calls),
-        cmocka_unit_test(listener_calls),
+        cmocka_unit_test(adapter_calls),   cmocka_unit_test(memory_calls),
+        cmocka_unit_test(qp_calls),        cmocka_unit_test(srq_calls),
+        cmocka_unit_test(connector_calls), cmocka_unit_test(listener_calls),
     };
 
     return cmocka_run_group_tests_name("status_injected", tests, NULL, NULL);
