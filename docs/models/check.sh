@@ -4,7 +4,7 @@
 # Checks the models beside this file with spin: each must pass, completely and
 # with every statement of it reached, and each deliberate fault must be found.
 #
-# usage: check.sh [model ...]		(direction, cq, close; all when none is named)
+# usage: check.sh [model ...]		(direction, cq, close, srq; all when none is named)
 # environment: SPIN, CC
 
 SPIN=${SPIN:-spin}
@@ -134,7 +134,7 @@ faults()
 	done
 }
 
-for model in ${*:-direction cq close}; do
+for model in ${*:-direction cq close srq}; do
 	case $model in
 	direction)
 		holds 'direction' direction
@@ -145,6 +145,10 @@ for model in ${*:-direction cq close}; do
 	close)
 		holds 'close' close
 		ends 'close, no endless run' close -DSMALL ;;
+	srq)
+		holds 'srq' srq
+		holds 'srq, three connections' srq -DCONNS=3 -DPOSTS=2 -DMESSAGES=1
+		ends 'srq, no endless run' srq -DPOSTS=2 ;;
 	*)
 		echo "no such model: $model"; exit 2 ;;
 	esac
