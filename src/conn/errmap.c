@@ -2,6 +2,7 @@
 /* The one place where failures of the os and verdicts of the wire become statuses and reasons. */
 #include <ntstatus.h>
 
+#include "base/red.h"
 #include "conn/conn_internal.h"
 
 /* Of connect() alone, and of a socket that could not be had: bind() fails as a listener's does. */
@@ -14,19 +15,22 @@ NTSTATUS conn_status_from_connect(int error)
         return STATUS_CONNECTION_REFUSED;
     case ENETUNREACH:
     case ENETDOWN:
-    case EINVAL: /* a route that throws away (blackhole) */
         return STATUS_NETWORK_UNREACHABLE;
+    case EINVAL: /* a route that throws away (blackhole) */
+        return RED("conn-route-as-address") ? STATUS_INVALID_ADDRESS : STATUS_NETWORK_UNREACHABLE;
     case EHOSTUNREACH:
     case EHOSTDOWN:
+        return STATUS_HOST_UNREACHABLE;
     case EACCES: /* a route or a packet filter that forbids */
     case EPERM:
-        return STATUS_HOST_UNREACHABLE;
+        return RED("conn-forbidden-as-sharing") ? STATUS_SHARING_VIOLATION
+                                                : STATUS_HOST_UNREACHABLE;
     case ETIMEDOUT:
         return STATUS_IO_TIMEOUT;
     case EADDRINUSE:
         return STATUS_SHARING_VIOLATION;
     case EADDRNOTAVAIL: /* this pair of addresses and ports is in use */
-        return STATUS_ADDRESS_ALREADY_EXISTS;
+        return RED("conn-pair-as-address") ? STATUS_INVALID_ADDRESS : STATUS_ADDRESS_ALREADY_EXISTS;
     case EAFNOSUPPORT:
         return STATUS_INVALID_ADDRESS;
     default:

@@ -87,7 +87,7 @@ NTSTATUS connector_check_private(struct connector *k, enum call call, CONST VOID
         return object_fail(&k->object, call, STATUS_INVALID_BUFFER_SIZE,
                            "private data (have %u octets, need <= %u), rule NDKPI 13", length,
                            most);
-    if (length && !data)
+    if (length && !data && !RED("connector-null-data-unchecked"))
         return object_fail(&k->object, call, STATUS_INVALID_PARAMETER,
                            "pPrivateData is NULL with length %u", length);
     return STATUS_SUCCESS;

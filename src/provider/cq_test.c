@@ -504,6 +504,41 @@ static void an_overrun_is_told_to_a_later_arm(void **state)
     end(&seen);
 }
 
+struct user {
+    struct cq_user user;
+    unsigned told;
+};
+
+static void user_told(struct cq_user *user)
+{
+    ((struct user *)(void *)user)->told++;
+}
+
+/* Whoever stands in the list when the queue dies is told, once; who has left it is not. */
+static void an_overrun_is_told_to_every_user(void **state)
+{
+    struct seen seen;
+    struct user users[4] = {{.told = 0}};
+
+    (void)state;
+    make(&seen, 1);
+    for (int i = 0; i < 4; i++)
+        cq_join(seen.cq, &users[i].user, user_told);
+    cq_leave(seen.cq, &users[2].user); /* in the middle, and the newest */
+    cq_leave(seen.cq, &users[3].user);
+    assert_true(put(&seen, 0, STATUS_SUCCESS, false));
+    assert_false(cq_dead(seen.cq));
+    assert_false(put(&seen, 1, STATUS_SUCCESS, false));
+    assert_false(put(&seen, 2, STATUS_SUCCESS, false));
+    assert_true(cq_dead(seen.cq));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(users[i].told, i < 2 ? 1 : 0);
+    cq_leave(seen.cq, &users[0].user); /* the oldest */
+    cq_leave(seen.cq, &users[1].user);
+    assert_null(seen.cq->users);
+    end(&seen);
+}
+
 static int open_it(void **state)
 {
     NDK_VERSION version = {2, 1};
@@ -532,6 +567,7 @@ int main(void)
         cmocka_unit_test(both_polls_give_the_fields),
         cmocka_unit_test(overrun_at_the_edge_of_the_depth),
         cmocka_unit_test(an_overrun_is_told_to_a_later_arm),
+        cmocka_unit_test(an_overrun_is_told_to_every_user),
     };
 
     alarm(30); /* a list that was corrupted may have no end */
