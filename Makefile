@@ -14,7 +14,7 @@ export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_J
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang format format-check install clean \
-	bare setup-build setup-test
+	bare witness setup-build setup-test
 
 default: build
 	@echo
@@ -26,6 +26,7 @@ help:
 	@echo "make check         set up, build, and run all tests"
 	@echo "make asan, tsan    the tests under AddressSanitizer and UBSan, or ThreadSanitizer"
 	@echo "make red           every test must notice its named breaches (tests/red)"
+	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
 	@echo "make bare          demo and check in a minimal Debian root (root, mmdebstrap)"
 	@echo "make format        lay out the sources; make format-check only looks"
@@ -53,6 +54,9 @@ setup-test:
 
 bare:
 	@tests/bare/run.sh
+
+witness: setup-test
+	@python3 tests/witness/witness.py
 
 format:
 	@scripts/format.sh

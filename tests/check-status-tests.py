@@ -20,6 +20,8 @@ file without .c, the test a function in its table of cmocka tests.
    the slot of the function
  - docs/statuses.md is what --write would write
 
+This reads the tests as text; tests/witness/witness.py runs them and looks.
+
 The rows come from `ndkstatus --json`: --program, or bin/ndkstatus in SOFTNDK_BUILD_DIR or build/.
 --missing prints the halves that have no line, of all functions or of one.
 
