@@ -172,6 +172,18 @@ int os_interfaces(struct os_interface *out, unsigned max);
 /* The local address the host would use towards dest (port 0 in the result). */
 int os_route_source(const struct os_addr *dest, struct os_addr *out);
 
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* The directory of the file, library or program, that this code was loaded from; 0 or -errno. */
+int os_module_dir(char *out, size_t size);
+/* A regular file of at most max octets, whole and terminated by a zero behind its *length, to be
+ * freed. 0, -EFBIG when it is longer, -EINVAL when it is no regular file, or -errno. */
+int os_file_read(const char *path, size_t max, char **out, size_t *length);
+/* Names of the regular files in a directory, in order; those that begin with a dot or do not fit
+ * are left out. How many of at most max, or -errno. */
+#define OS_FILE_NAME_MAX 64
+int os_dir_list(const char *path, char (*names)[OS_FILE_NAME_MAX], int max);
+
 /* ---- fault hooks ---------------------------------------------------------------------------- */
 
 /*
