@@ -349,6 +349,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  transfer, meanwhile
  *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
  *                                                  overrun
+ *   STATUS_NOT_SUPPORTED           async-possible* the adapter runs less than NDKPI 2.1, whose
+ *                                                  table ends before this slot
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.10.
  */
@@ -382,6 +384,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_COMPLETE_CONNECT_E
  *                                                  transfer, meanwhile
  *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
  *                                                  overrun
+ *   STATUS_NOT_SUPPORTED           async-possible* the adapter runs less than NDKPI 2.1, whose
+ *                                                  table ends before this slot
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 13.11.
  */

@@ -389,6 +389,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   STATUS_ACCESS_VIOLATION        inline*         option scattered: an SGE with the privileged
  *                                                  token crosses an adapter page
+ *   STATUS_NOT_SUPPORTED           inline*         the adapter runs NDKPI 1.1, whose table ends
+ *                                                  before this slot
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.9.
  */

@@ -8,6 +8,7 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
+#include "provider/versions.h"
 
 enum { ARM_NONE, ARM_ERRORS, ARM_SOLICITED, ARM_ANY };
 
@@ -43,6 +44,7 @@ static struct cq *cq_new(struct adapter *adapter, ULONG depth,
     cq->notification = notification;
     cq->notification_context = context;
     cq->depth = depth;
+    cq->tells_codes = version_is_at_least(adapter->version, 2, 1);
     cq->mask = size - 1;
     cq->note_item.run = cq_note;
     os_mutex_init(&cq->lock);
@@ -310,7 +312,7 @@ static ULONG cq_get_results_ex(NDK_CQ *ndk, NDK_RESULT_EX results[], ULONG room)
         results[i].QPContext = entry->qp_context;
         results[i].RequestContext = entry->context;
         results[i].Type = (NDK_OPERATION_TYPE)entry->type;
-        results[i].ProviderErrorCode = entry->provider_code;
+        results[i].ProviderErrorCode = cq->tells_codes ? entry->provider_code : 0;
         results[i].TypeSpecificCompletionOutput = entry->token;
     }
     atomic_store_explicit(&cq->read, read + count, memory_order_release);

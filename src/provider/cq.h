@@ -45,6 +45,7 @@ struct cq {
     NDK_FN_CQ_NOTIFICATION_CALLBACK notification;
     PVOID notification_context;
     ULONG depth;
+    bool tells_codes; /* ProviderErrorCode came with 2.1 */
     uint32_t mask;
     struct cq_entry *ring;
     struct engine_item note_item;

@@ -18,6 +18,7 @@
 #include "nt/nt.h"
 #include "provider/adapter.h"
 #include "provider/early.h"
+#include "provider/versions.h"
 
 static atomic_uint last_id;
 
@@ -63,7 +64,7 @@ struct object *object_new(const struct object_class *class, struct object *paren
         return NULL;
     object->header.Version = parent->adapter->version;
     object->header.ObjectType = class->type;
-    object->dispatch = dispatch;
+    object->dispatch = version_dispatch(class->type, parent->adapter->version, dispatch);
     object->class = class;
     object->adapter = parent->adapter;
     object->home = parent->home;

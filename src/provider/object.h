@@ -73,7 +73,8 @@ _Static_assert(offsetof(struct object, dispatch) == offsetof(NDK_CQ, Dispatch), 
 
 /*
  * A new object with the handle reference; holds a reference on parent. NULL: no memory. The caller
- * fills its own part before it shows the object. Not for adapters.
+ * fills its own part before it shows the object. dispatch: the table of the newest version; what an
+ * older one lacks is taken out of it (versions.h). Not for adapters.
  */
 struct object *object_new(const struct object_class *class, struct object *parent,
                           const void *dispatch);

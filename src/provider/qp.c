@@ -8,6 +8,7 @@
 #include "base/red.h"
 #include "provider/adapter.h"
 #include "provider/qp_post.h"
+#include "provider/versions.h"
 
 static void qp_flush_object(struct qp *qp);
 
@@ -128,6 +129,10 @@ static void qp_init(struct qp *qp, struct pd *pd, const struct qp_plan *plan)
     qp->max_receive_sge = plan->max_receive_sge;
     qp->max_read_sge = o->max_read_sge;
     qp->max_inline = plan->inline_octets;
+    if (!version_is_at_least(pd->object.adapter->version, 1, 2)) {
+        qp->flags_absent = NDK_OP_FLAG_DEFER;
+        qp->flags_ignored = NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE;
+    }
     qp->overrun.run = qp_overrun;
     os_mutex_init(&qp->lock);
     conn_queue_init(&qp->initiator, plan->initiator_depth, sge, plan->inline_octets);

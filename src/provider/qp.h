@@ -31,6 +31,7 @@ struct qp {
     struct cq_user receive_user, initiator_user; /* in the lists of the two CQs */
     PVOID context;
     ULONG max_initiator_sge, max_receive_sge, max_read_sge, max_inline;
+    ULONG flags_absent, flags_ignored; /* request flags that came after the version that runs */
     struct conn_queue initiator, receive;
     struct srq *srq; /* or NULL. With one, `receive` holds the receive in hand, and its poster is
                         the receive owner of the connection */

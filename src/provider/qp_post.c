@@ -47,7 +47,7 @@ static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG
 
     post->qp = qp;
     post->call = call;
-    post->flags = flags;
+    post->flags = flags & ~qp->flags_ignored;
     post->wr = NULL;
     post->conn = atomic_load(&qp->conn);
     status = object_injected(&qp->object, call);
@@ -56,10 +56,12 @@ static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG
     if (!post->conn || !conn_is_open(post->conn))
         return post_refuse(post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
                                              "the QP is not connected, rule NDKPI 12"));
+    allowed &= ~qp->flags_absent;
     if ((flags & ~allowed) && !RED("post-flags-unchecked"))
         return post_refuse(post,
                            object_fail(&qp->object, call, STATUS_INVALID_PARAMETER,
-                                       "Flags (have 0x%x, need none but 0x%x), rule NDKPI 2.1",
+                                       "Flags (have 0x%x, need none but 0x%x in this version), "
+                                       "rule NDKPI 2.1",
                                        flags, allowed));
     post->wr = conn_queue_prepare(&qp->initiator, &status);
     if (!post->wr)
@@ -197,7 +199,7 @@ NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UIN
                                        "the outbound read limit of this connection is 0"));
     post.wr->remote_address = address;
     post.wr->token = token;
-    if (flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
+    if (post.flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
         post.wr->flags |= CONN_WR_INVALIDATE;
     return post_end(&post, context, CONN_OP_READ);
 }

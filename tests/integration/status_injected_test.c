@@ -414,7 +414,10 @@ static const struct entry qp_entries[] = {
      read_it,
      {STATUS_CONNECTION_INVALID, STATUS_REMOTE_RESOURCES, STATUS_INVALID_DEVICE_REQUEST, TRANSFER}},
     {"NdkWrite", NULL, write_it, {STATUS_CONNECTION_INVALID, TRANSFER}},
-    {"NdkSendAndInvalidate", NULL, send_and_invalidate, {STATUS_CONNECTION_INVALID, TRANSFER}},
+    {"NdkSendAndInvalidate",
+     NULL,
+     send_and_invalidate,
+     {STATUS_CONNECTION_INVALID, STATUS_NOT_SUPPORTED, TRANSFER}},
     {NULL, NULL, NULL, {0}},
 };
 
@@ -447,9 +450,9 @@ static const struct entry connector_entries[] = {
       STATUS_CONNECTION_INVALID, STATUS_CONNECTION_ABORTED, STATUS_CANCELLED,
       STATUS_INTERNAL_ERROR}},
     {"NdkCompleteConnect", NULL, complete_connect, {COMPLETE}},
-    {"NdkCompleteConnectEx", NULL, complete_connect_ex, {COMPLETE}},
+    {"NdkCompleteConnectEx", NULL, complete_connect_ex, {COMPLETE, STATUS_NOT_SUPPORTED}},
     {"NdkAccept", NULL, accept_it, {ACCEPT}},
-    {"NdkAcceptEx", NULL, accept_ex, {ACCEPT}},
+    {"NdkAcceptEx", NULL, accept_ex, {ACCEPT, STATUS_NOT_SUPPORTED}},
     {"NdkReject",
      NULL,
      reject_it,

@@ -101,10 +101,12 @@ static void expect_success(NTSTATUS status, const char *call)
 
 static NDK_ADAPTER *open_adapter_on(const char *interface, const char *options)
 {
-    NDK_VERSION version = {2, 1};
+    NDK_VERSION newest = {2, 0}, older = {1, 0};
     NDK_ADAPTER *adapter = NULL;
-    NTSTATUS status = softndk_open_adapter(interface, options, version, &adapter);
+    NTSTATUS status = softndk_open_adapter(interface, options, newest, &adapter);
 
+    if (status == (NTSTATUS)0xC0010004) /* that version is not offered */
+        status = softndk_open_adapter(interface, options, older, &adapter);
     if (status != STATUS_SUCCESS) {
         char text[512];
 
@@ -177,6 +179,30 @@ void make_queue(NDK_ADAPTER *adapter, ULONG depth, struct queue *out)
         out->cq = (NDK_CQ *)(void *)w.object;
 }
 
+bool runs_at_least(const NDK_OBJECT_HEADER *header, unsigned major, unsigned minor)
+{
+    return header->Version.Major > major ||
+           (header->Version.Major == major && header->Version.Minor >= minor);
+}
+
+/* Takes one result by the newest function that there is. */
+static bool queue_take(struct queue *queue, NDK_RESULT_EX *out)
+{
+    const NDK_CQ_DISPATCH *slot = queue->cq->Dispatch;
+    NDK_RESULT old;
+
+    if (runs_at_least(&queue->cq->Header, 1, 2))
+        return slot->NdkGetCqResultsEx(queue->cq, out, 1) == 1;
+    if (slot->NdkGetCqResults(queue->cq, &old, 1) != 1)
+        return false;
+    memset(out, 0, sizeof *out);
+    out->Status = old.Status;
+    out->BytesTransferred = old.BytesTransferred;
+    out->QPContext = old.QPContext;
+    out->RequestContext = old.RequestContext;
+    return true;
+}
+
 bool queue_try(struct queue *queue, NDK_RESULT_EX *out, unsigned ms)
 {
     unsigned long long end = test_now_ms() + ms;
@@ -184,12 +210,12 @@ bool queue_try(struct queue *queue, NDK_RESULT_EX *out, unsigned ms)
     for (;;) {
         unsigned long long now;
 
-        if (queue->cq->Dispatch->NdkGetCqResultsEx(queue->cq, out, 1) == 1)
+        if (queue_take(queue, out))
             return true;
         queue->cq->Dispatch->NdkArmCq(queue->cq, NDK_CQ_NOTIFY_ANY);
         now = test_now_ms();
         if (now >= end || !wait_event(&queue->event, (unsigned)(end - now)))
-            return queue->cq->Dispatch->NdkGetCqResultsEx(queue->cq, out, 1) == 1;
+            return queue_take(queue, out);
     }
 }
 
@@ -254,24 +280,46 @@ NDK_SGE memory_sge(const struct memory *memory, size_t offset, ULONG length)
 
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-void end_open_on(struct end *end, const char *interface, const char *options)
+NDK_ADAPTER_INFO adapter_info(NDK_ADAPTER *adapter)
 {
+    NDK_ADAPTER_INFO info;
+    ULONG size = sizeof info;
+
+    expect_success(adapter->Dispatch->NdkQueryAdapterInfo(adapter, &info, &size),
+                   "NdkQueryAdapterInfo");
+    return info;
+}
+
+static ULONG at_most(ULONG wanted, ULONG limit)
+{
+    return wanted < limit ? wanted : limit;
+}
+
+void end_make_qp(struct end *end, NDK_ADAPTER *adapter, NDK_PD *pd)
+{
+    NDK_ADAPTER_INFO info = adapter_info(adapter);
     struct wait w;
     NTSTATUS status;
 
+    wait_init(&w);
+    status = pd->Dispatch->NdkCreateQp(
+        pd, end->receive.cq, end->initiator.cq, end, END_DEPTH, END_DEPTH,
+        at_most(4, info.MaxReceiveRequestSge), at_most(4, info.MaxInitiatorRequestSge),
+        at_most(64, info.MaxInlineDataSize), wait_create, &w, &end->qp);
+    expect_success(wait_end(&w, status), "NdkCreateQp");
+    if (status == STATUS_PENDING)
+        end->qp = (NDK_QP *)(void *)w.object;
+}
+
+void end_open_on(struct end *end, const char *interface, const char *options)
+{
     memset(end, 0, sizeof *end);
     KeInitializeEvent(&end->disconnected, NotificationEvent, FALSE);
     end->adapter = open_adapter_on(interface, options);
     end->pd = make_pd(end->adapter);
     make_queue(end->adapter, 4 * END_DEPTH, &end->receive);
     make_queue(end->adapter, 4 * END_DEPTH, &end->initiator);
-    wait_init(&w);
-    status =
-        end->pd->Dispatch->NdkCreateQp(end->pd, end->receive.cq, end->initiator.cq, end, END_DEPTH,
-                                       END_DEPTH, 4, 4, 64, wait_create, &w, &end->qp);
-    expect_success(wait_end(&w, status), "NdkCreateQp");
-    if (status == STATUS_PENDING)
-        end->qp = (NDK_QP *)(void *)w.object;
+    end_make_qp(end, end->adapter, end->pd);
 }
 
 void end_open(struct end *end, const char *options)
@@ -303,6 +351,11 @@ VOID end_disconnected(PVOID context, ULONG reason)
     end->reason = reason;
     atomic_fetch_add(&end->disconnects, 1);
     KeSetEvent(&end->disconnected, 0, FALSE);
+}
+
+static VOID end_disconnected_plain(PVOID context)
+{
+    end_disconnected(context, 0);
 }
 
 static VOID connect_event(PVOID context, NDK_CONNECTOR *connector)
@@ -374,14 +427,21 @@ void pair_connect(struct pair *pair)
         wait_request, &connect);
     s->connector = next_incoming(&pair->listening);
     wait_init(&accept);
-    accepting = s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 8, 8, NULL, 0,
-                                                    end_disconnected, s, wait_request, &accept);
+    accepting =
+        runs_at_least(&s->connector->Header, 2, 1)
+            ? s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 8, 8, NULL, 0,
+                                                  end_disconnected, s, wait_request, &accept)
+            : s->connector->Dispatch->NdkAccept(s->connector, s->qp, 8, 8, NULL, 0,
+                                                end_disconnected_plain, s, wait_request, &accept);
     expect_success(wait_end(&connect, connecting), "NdkConnect");
     wait_init(&complete);
-    completing = c->connector->Dispatch->NdkCompleteConnectEx(c->connector, end_disconnected, c,
-                                                              wait_request, &complete);
-    expect_success(wait_end(&complete, completing), "NdkCompleteConnectEx");
-    expect_success(wait_end(&accept, accepting), "NdkAcceptEx");
+    completing = runs_at_least(&c->connector->Header, 2, 1)
+                     ? c->connector->Dispatch->NdkCompleteConnectEx(c->connector, end_disconnected,
+                                                                    c, wait_request, &complete)
+                     : c->connector->Dispatch->NdkCompleteConnect(
+                           c->connector, end_disconnected_plain, c, wait_request, &complete);
+    expect_success(wait_end(&complete, completing), "NdkCompleteConnect(Ex)");
+    expect_success(wait_end(&accept, accepting), "NdkAccept(Ex)");
 }
 
 void pair_open(struct pair *pair, const char *text, const char *client_options,

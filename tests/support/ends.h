@@ -54,7 +54,10 @@ void test_fail(const char *format, ...) __attribute__((format(printf, 1, 2), nor
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-NDK_ADAPTER *open_adapter(const char *options); /* on "lo" */
+/* On "lo"; the newest version that the options allow. */
+NDK_ADAPTER *open_adapter(const char *options);
+NDK_ADAPTER_INFO adapter_info(NDK_ADAPTER *adapter);
+bool runs_at_least(const NDK_OBJECT_HEADER *header, unsigned major, unsigned minor);
 NDK_PD *make_pd(NDK_ADAPTER *adapter);
 NDK_CONNECTOR *make_connector(NDK_ADAPTER *adapter);
 void close_object(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_OBJECT close);
@@ -103,6 +106,8 @@ struct end {
     ULONG reason;
 };
 
+/* The QP, on the end's CQs: 4 SGEs and 64 octets inline, where the adapter has so many. */
+void end_make_qp(struct end *end, NDK_ADAPTER *adapter, NDK_PD *pd);
 /* Adapter, PD, CQs, QP; no connector. On "lo", or on another interface. */
 void end_open(struct end *end, const char *options);
 void end_open_on(struct end *end, const char *interface, const char *options);

@@ -294,19 +294,11 @@ static inline uint64_t target_to(const struct bench *b, size_t offset)
 
 static inline void end_of_bench(struct bench *b, struct end *end)
 {
-    struct wait w;
-    NTSTATUS status;
-
     memset(end, 0, sizeof *end);
     KeInitializeEvent(&end->disconnected, NotificationEvent, FALSE);
     make_queue(b->adapter, 4 * END_DEPTH, &end->receive);
     make_queue(b->adapter, 4 * END_DEPTH, &end->initiator);
-    wait_init(&w);
-    status = b->pd->Dispatch->NdkCreateQp(b->pd, end->receive.cq, end->initiator.cq, end, END_DEPTH,
-                                          END_DEPTH, 4, 4, 64, wait_create, &w, &end->qp);
-    must(&w, status, "NdkCreateQp");
-    if (status == STATUS_PENDING)
-        end->qp = (NDK_QP *)(void *)w.object;
+    end_make_qp(end, b->adapter, b->pd);
 }
 
 /* NdkConnect to port; the answer is in wait. */

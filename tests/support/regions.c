@@ -52,7 +52,7 @@ void expect_completion(struct queue *queue, const char *what, void *context,
                   name_of(status));
     if (result.RequestContext != context)
         test_fail("%s: the completion of request %p, not %p", what, result.RequestContext, context);
-    if (result.Type != type)
+    if (result.Type != type && runs_at_least(&queue->cq->Header, 1, 2))
         test_fail("%s: type 0x%x, not 0x%x", what, (unsigned)result.Type, (unsigned)type);
 }
 
