@@ -17,9 +17,11 @@
 #include "common/tool_ndk.h"
 
 static const char usage[] =
-    "usage: ndkinfo [--json] [ADAPTER...]  what adapters can do; without ADAPTER all interfaces\n"
+    "usage: ndkinfo [--json] [--profile NAME] [ADAPTER...]\n"
+    "                                      what adapters can do; without ADAPTER all interfaces\n"
     "                                      that are up\n"
     "       ndkinfo --options              the options of SOFTNDK_OPTIONS: name, default, range\n"
+    "       ndkinfo --profiles             the profiles that can be chosen: name, file\n"
     "       ndkinfo -h, --help\n"
     "       ndkinfo --version\n"
     "\n"
@@ -314,16 +316,17 @@ static int show_all(char **selectors, int count)
     return result;
 }
 
-static int show_options(void)
+/* A text of the library: describe() is asked for its length, then for itself. */
+static int show_text(size_t (*describe)(char *text, size_t size))
 {
-    size_t size = softndk_options_describe(NULL, 0) + 1;
+    size_t size = describe(NULL, 0) + 1;
     char *text = malloc(size);
 
     if (!text) {
         tool_say("no memory");
         return TOOL_FAILED;
     }
-    softndk_options_describe(text, size);
+    describe(text, size);
     fputs(text, stdout);
     free(text);
     return TOOL_GOOD;
@@ -331,7 +334,8 @@ static int show_options(void)
 
 int main(int argc, char **argv)
 {
-    bool options = false;
+    size_t (*describe)(char *text, size_t size) = NULL;
+    const char *alone = NULL, *profile = NULL;
     int i;
 
     tool_name = "ndkinfo";
@@ -346,8 +350,14 @@ int main(int argc, char **argv)
         }
         if (strcmp(argv[i], "--json") == 0)
             json = true;
+        else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
+            tool_use_profile(profile = argv[++i]);
+        else if (strcmp(argv[i], "--profile") == 0)
+            return tool_usage_error("--profile: need a name (ndkinfo --profiles lists them)");
         else if (strcmp(argv[i], "--options") == 0)
-            options = true;
+            describe = softndk_options_describe, alone = argv[i];
+        else if (strcmp(argv[i], "--profiles") == 0)
+            describe = softndk_profiles_describe, alone = argv[i];
         else
             return tool_usage_error("%s: no such option", argv[i]);
     }
@@ -355,7 +365,7 @@ int main(int argc, char **argv)
         if (argv[k][0] == '\0' || (argv[k][0] == '-' && argv[k][1]))
             return tool_usage_error("'%s': need an interface's name, address or index", argv[k]);
     }
-    if (options && (json || i < argc))
-        return tool_usage_error("--options: stands alone");
-    return tool_finish(options ? show_options() : show_all(argv + i, argc - i));
+    if (describe && (json || profile || i < argc))
+        return tool_usage_error("%s: stands alone", alone);
+    return tool_finish(describe ? show_text(describe) : show_all(argv + i, argc - i));
 }

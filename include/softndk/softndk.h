@@ -14,6 +14,8 @@
  *
  * Environment, read once a process unless said otherwise:
  *   SOFTNDK_OPTIONS   key=value[,key=value...]; read at each open; softndk_options_describe()
+ *   SOFTNDK_PROFILE   a profile's name; read at each open; softndk_profiles_describe()
+ *   SOFTNDK_PROFILE_DIR  the directory of the profiles, instead of those of the installation
  *   SOFTNDK_TIMEOUTS  off: every timer off, for a debugger; read at each open
  *   SOFTNDK_PEND      see softndk_set_pend()
  *   SOFTNDK_FAIL      see softndk_set_fail()
@@ -44,7 +46,8 @@ const char *softndk_version_string(void);
  *           "if12"). A name wins over an index of the same text. NULL or "": the first interface,
  *           by index, that is up. One that is down can be opened when it is named.
  * options   "key=value[,key=value...]", on top of SOFTNDK_OPTIONS; NULL: none. The adapter keeps a
- *           copy. "ndkpi=1.2" caps the version offered.
+ *           copy. "ndkpi=1.2" caps the version offered. "profile=NAME" begins with the values of
+ *           that profile instead of the defaults; it wins over SOFTNDK_PROFILE.
  * version   {major, lowest minor that will do}. The adapter runs the highest minor of that major
  *           that it has and reports it in every object header and in NDK_ADAPTER_INFO: {1,0} runs
  *           1.2, {2,0} runs 2.1.
@@ -54,7 +57,7 @@ const char *softndk_version_string(void);
  * process starts the library's threads, the last close ends them.
  * IRQL PASSIVE_LEVEL. Statuses:
  *   STATUS_SUCCESS
- *   STATUS_INVALID_PARAMETER       a bad option, or out is NULL
+ *   STATUS_INVALID_PARAMETER       a bad option or profile, or out is NULL
  *   STATUS_NOT_FOUND               no such interface
  *   0xC0010004                     NDIS_STATUS_BAD_VERSION: that version is not offered
  *   STATUS_INSUFFICIENT_RESOURCES  memory, threads, descriptors
@@ -170,6 +173,9 @@ ULONG softndk_finding_count(void);
 
 /* The options as a table, one a line: name, default, range, unit, meaning. */
 size_t softndk_options_describe(char *text, size_t size);
+
+/* The profiles that can be chosen, two lines each: name and what it is; its file. */
+size_t softndk_profiles_describe(char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 #include "nt/nt.h"
 #include "provider/adapter.h"
 #include "provider/hooks.h"
+#include "provider/settings.h"
 #include "provider/sockaddr.h"
 
 #define INTERFACES_MAX 256
@@ -24,7 +25,7 @@ _Static_assert(SOFTNDK_NAME_MAX == OS_IF_NAME_MAX, "interface names fit");
 _Static_assert(SOFTNDK_ADDRESS_MAX >= OS_ADDR_TEXT_MAX, "addresses fit");
 _Static_assert(SOFTNDK_ADDRESSES_MAX == OS_IF_ADDR_MAX, "all addresses fit");
 
-static _Thread_local char last_error[320];
+static _Thread_local char last_error[1024]; /* paths may stand in it */
 
 __attribute__((format(printf, 2, 3))) static NTSTATUS failed(NTSTATUS status, const char *format,
                                                              ...)
@@ -148,17 +149,15 @@ NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VER
     struct adapter *adapter = NULL;
     NTSTATUS status = STATUS_SUCCESS;
     unsigned count;
-    char text[256];
+    char text[1024];
 
     last_error[0] = '\0';
     if (!out)
         return failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
-    if (!options_from_environment(&settings, text, sizeof text))
-        return failed(STATUS_INVALID_PARAMETER, "SOFTNDK_OPTIONS: %s", text);
+    if (!settings_for_open(&settings, options, text, sizeof text))
+        return failed(STATUS_INVALID_PARAMETER, "%s", text);
     if (hooks_environment_error())
         return failed(STATUS_INVALID_PARAMETER, "%s", hooks_environment_error());
-    if (options && !options_apply(&settings, options, text, sizeof text))
-        return failed(STATUS_INVALID_PARAMETER, "%s", text);
     list = interfaces(&count, &status);
     if (!list)
         return status;
@@ -305,6 +304,19 @@ ULONG softndk_finding_count(void)
     return nt_finding_count();
 }
 
+/* "0..3" or "local|placed|acked". */
+static void option_range(const struct option_info *info, char *text, size_t size)
+{
+    size_t used = 0;
+
+    if (!info->words) {
+        snprintf(text, size, "%u..%u", info->minimum, info->maximum);
+        return;
+    }
+    for (uint32_t i = 0; i <= info->maximum && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "|" : "", info->words[i]);
+}
+
 size_t softndk_options_describe(char *text, size_t size)
 {
     size_t count, used = 0;
@@ -313,15 +325,43 @@ size_t softndk_options_describe(char *text, size_t size)
     if (size)
         text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        char range[32], line[400];
+        char range[64], line[400], room[OPTION_TEXT_MAX];
         int n;
 
-        snprintf(range, sizeof range, "%u..%u", table[i].minimum, table[i].maximum);
-        n = snprintf(line, sizeof line, "%-24s %10u  %-18s %-12s %s\n", table[i].name,
-                     table[i].standard, range, table[i].unit, table[i].help);
+        option_range(&table[i], range, sizeof range);
+        n = snprintf(line, sizeof line, "%-24s %10s  %-28s %-12s %s\n", table[i].name,
+                     option_text(&table[i], table[i].standard, room), range, table[i].unit,
+                     table[i].help);
         if (used < size)
             snprintf(text + used, size - used, "%s", line);
         used += (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
     }
     return used;
+}
+
+struct describing {
+    char *text;
+    size_t size, used;
+};
+
+static void describe_profile(void *context, const char *name, const char *about, const char *path)
+{
+    struct describing *d = context;
+    char line[1500];
+    int n = snprintf(line, sizeof line, "%-16s %s\n%-16s %s\n", name, about, "",
+                     path ? path : "compiled in");
+
+    if (d->used < d->size)
+        snprintf(d->text + d->used, d->size - d->used, "%s", line);
+    d->used += (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+}
+
+size_t softndk_profiles_describe(char *text, size_t size)
+{
+    struct describing d = {text, size, 0};
+
+    if (size)
+        text[0] = '\0';
+    settings_profiles(describe_profile, &d);
+    return d.used;
 }

@@ -117,6 +117,8 @@ static void every_failure_leaves_a_sentence(void **state)
         {"127.0.0.1", "max_cq_depth=4294967295", {2, 0}, STATUS_INVALID_PARAMETER, "4194304"},
         {"127.0.0.1", NULL, {3, 0}, (NTSTATUS)0xC0010004, "3.0"},
         {"127.0.0.1", "ndkpi=1.1", {1, 2}, (NTSTATUS)0xC0010004, "1.1"},
+        {"127.0.0.1", "profile=absent", {2, 0}, STATUS_INVALID_PARAMETER, "profile absent: "},
+        {"127.0.0.1", "profile=a/b", {2, 0}, STATUS_INVALID_PARAMETER, "\"a/b\""},
     };
 
     (void)state;
@@ -160,6 +162,14 @@ static void the_environment_reaches_the_adapter(void **state)
     softndk_open_error(text, sizeof text);
     assert_non_null(strstr(text, "SOFTNDK_OPTIONS: option max_cq_depth"));
     unsetenv("SOFTNDK_OPTIONS");
+    setenv("SOFTNDK_PROFILE", "strict", 1);
+    assert_int_equal(softndk_open_adapter("127.0.0.1", "max_cq_depth=77", v2, &adapter), 0);
+    size = sizeof info;
+    assert_int_equal(adapter->Dispatch->NdkQueryAdapterInfo(adapter, &info, &size), 0);
+    assert_int_equal(info.MaxCqDepth, 77);
+    assert_int_equal(info.FRMRPageCount, 16);
+    softndk_close_adapter(adapter);
+    unsetenv("SOFTNDK_PROFILE");
 }
 
 static void an_adapter_opens_many_times(void **state)
@@ -328,6 +338,34 @@ static void the_options_are_described(void **state)
     free(text);
 }
 
+/* Two lines each. */
+static void the_profiles_are_described(void **state)
+{
+    size_t need = softndk_profiles_describe(NULL, 0);
+    char *text = malloc(need + 1), part[50];
+    unsigned lines = 0;
+
+    (void)state;
+    assert_non_null(text);
+    assert_int_equal(softndk_profiles_describe(text, need + 1), need);
+    assert_int_equal(strlen(text), need);
+    for (const char *p = text; *p; p++)
+        lines += *p == '\n';
+    assert_true(lines >= 8);
+    assert_int_equal(lines % 2, 0);
+    assert_int_equal(text[need - 1], '\n');
+    assert_non_null(strstr(text, "\nstrict "));
+    assert_non_null(strstr(text, "/share/softndk/profiles/strict\n"));
+    assert_int_equal(softndk_profiles_describe(part, sizeof part), need);
+    assert_int_equal(strlen(part), 49);
+    assert_memory_equal(part, text, 49);
+    setenv("SOFTNDK_PROFILE_DIR", "/nonexistent", 1);
+    softndk_profiles_describe(text, need + 1);
+    assert_non_null(strstr(text, "compiled in\n"));
+    unsetenv("SOFTNDK_PROFILE_DIR");
+    free(text);
+}
+
 /* The number in the header is that of the build. */
 static void the_version_is_the_projects(void **state)
 {
@@ -366,6 +404,7 @@ int main(void)
         cmocka_unit_test(steering_checks_its_text),
         cmocka_unit_test(findings_are_counted),
         cmocka_unit_test(the_options_are_described),
+        cmocka_unit_test(the_profiles_are_described),
         cmocka_unit_test(the_version_is_the_projects),
     };
 

@@ -11,8 +11,18 @@
 
 #define ROW(field, unit, low, high, standard, help)                                                \
     {                                                                                              \
-#field, unit, help, low, high, standard, offsetof(struct options, field)                   \
+#field, unit, help, low, high, standard, offsetof(struct options, field), NULL             \
     }
+/* Values in words: 0 is the first. */
+#define WORDS(field, words, standard, help)                                                        \
+    {                                                                                              \
+#field, "", help, 0,                                                                       \
+            sizeof words / sizeof words[0] - 1, standard, offsetof(struct options, field), words   \
+    }
+
+static const char *const completions[] = {"local", "placed", "acked"};
+static const char *const versions[] = {"1.1", "1.2", "2.0", "2.1"};
+static const char *const technologies[] = {"iwarp", "infiniband", "roce", "rocev2"};
 
 static const struct option_info table[] = {
     ROW(connect_ms, "ms", 0, 3600000, 10000, "active side: SYN to MPA Reply"),
@@ -37,7 +47,7 @@ static const struct option_info table[] = {
     ROW(nudge_ms, "ms", 0, 3600000, 200,
         "active side: nothing came for so long after our first FPDU: one empty Write, for a peer "
         "that overlooked it; 0 = never"),
-    ROW(completion, "", 0, 2, 0, "what a completion promises: local, placed or acked (0, 1, 2)"),
+    WORDS(completion, completions, 0, "what a completion promises"),
     ROW(tcp_buffer, "octets", 0, 1u << 30, 0, "socket buffers; 0 = the system sizes them"),
     ROW(staging_cap, "octets", 65544, 1u << 30, 64u << 20,
         "incomplete FPDUs that the process keeps; above it the connection without progress for "
@@ -49,8 +59,10 @@ static const struct option_info table[] = {
         "connections of one listener that have not sent a whole MPA Request"),
     ROW(shards, "threads", 0, 64, 0, "reactor threads of the process; 0 = 2 to 8 by processors"),
     ROW(spin_us, "us", 0, 1000000, 0, "how long an idle shard polls before it sleeps"),
-    ROW(ndkpi_major, "", 1, 2, 2, "highest NDKPI major version offered"),
-    ROW(ndkpi_minor, "", 0, 2, 1, "highest minor version of that major"),
+    WORDS(ndkpi, versions, 3, "highest NDKPI version offered"),
+    WORDS(technology, technologies, 0,
+          "RdmaTechnology: what the adapter says it is; on the wire it is iWARP"),
+    ROW(vendor_id, "", 0, 0xffffff, 0, "VendorId, an OUI"),
     ROW(max_initiator_sge, "SGEs", 1, 64, 16, "MaxInitiatorRequestSge"),
     ROW(max_receive_sge, "SGEs", 1, 64, 16, "MaxReceiveRequestSge"),
     ROW(max_read_sge, "SGEs", 1, 64, 16, "MaxReadRequestSge"),
@@ -66,6 +78,11 @@ static const struct option_info table[] = {
     ROW(max_caller_data, "octets", 0, 508, 251, "MaxCallerData"),
     ROW(max_callee_data, "octets", 0, 508, 251, "MaxCalleeData"),
     ROW(read_sink_not_required, "0/1", 0, 1, 1, "advertise RDMA_READ_SINK_NOT_REQUIRED"),
+    ROW(private_data_container, "octets", 0, 512, 0,
+        "NdkGetConnectionData reports at least so much private data, zero-filled, as transports "
+        "with a fixed container do; 0 = what the peer sent"),
+    ROW(private_data_exact, "0/1", 0, 1, 0,
+        "a quirk that was seen: a buffer larger than the container gets success and no octets"),
     ROW(scattered, "0/1", 0, 1, 0,
         "adapter logical addresses in another order than host pages, never consecutive: finds "
         "consumers that assume contiguous adapter pages"),
@@ -89,10 +106,18 @@ void options_defaults(struct options *out)
         *option_field(out, &table[i]) = table[i].standard;
 }
 
-static const struct option_info *option_find(const char *name, size_t len)
+const char *option_text(const struct option_info *info, uint32_t value, char room[OPTION_TEXT_MAX])
+{
+    if (info->words && value <= info->maximum)
+        return info->words[value];
+    snprintf(room, OPTION_TEXT_MAX, "%u", value);
+    return room;
+}
+
+const struct option_info *option_find(const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0)
+        if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
             return &table[i];
     return NULL;
 }
@@ -121,112 +146,151 @@ static bool option_number(const char *text, size_t len, uint32_t *out)
     return true;
 }
 
-/* "1.1" and the like for the pseudo key ndkpi. */
-static bool option_ndkpi(struct options *o, const char *text, size_t len)
+static bool option_word(const struct option_info *info, const char *text, size_t len, uint32_t *out)
 {
-    static const struct {
-        const char *text;
-        uint32_t major, minor;
-    } known[] = {{"1.1", 1, 1}, {"1.2", 1, 2}, {"2.0", 2, 0}, {"2.1", 2, 1}};
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strlen(known[i].text) == len && memcmp(known[i].text, text, len) == 0) {
-            o->ndkpi_major = known[i].major;
-            o->ndkpi_minor = known[i].minor;
+    for (uint32_t i = 0; i <= info->maximum; i++)
+        if (strlen(info->words[i]) == len && memcmp(info->words[i], text, len) == 0) {
+            *out = i;
             return true;
         }
     return false;
 }
 
-/* "local" and so on for completion. */
-static bool option_completion(struct options *o, const char *text, size_t len)
+/* "1.1, 1.2, 2.0 or 2.1" */
+static void words_list(const struct option_info *info, char *text, size_t size)
 {
-    static const char *const names[] = {"local", "placed", "acked"};
+    size_t used = 0;
 
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strlen(names[i]) == len && memcmp(names[i], text, len) == 0) {
-            o->completion = i;
-            return true;
-        }
-    return false;
+    for (uint32_t i = 0; i <= info->maximum && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i == 0               ? ""
+                                 : i == info->maximum ? " or "
+                                                      : ", ",
+                                 info->words[i]);
 }
 
-static bool option_pair(struct options *o, const char *pair, size_t len, char *error, size_t size)
+bool option_set(struct options *out, const char *key, size_t key_length, const char *value,
+                size_t value_length, char *error, size_t size)
 {
-    const char *equals = memchr(pair, '=', len);
-    size_t name_len = equals ? (size_t)(equals - pair) : len;
-    const char *value = equals ? equals + 1 : NULL;
-    size_t value_len = equals ? len - name_len - 1 : 0;
-    const struct option_info *info;
+    const struct option_info *info = option_find(key, key_length);
+    char words[80];
     uint32_t number;
 
-    if (equals && name_len == 5 && memcmp(pair, "ndkpi", 5) == 0) {
-        if (option_ndkpi(o, value, value_len))
-            return true;
-        snprintf(error, size, "option ndkpi: have \"%.*s\", need 1.1, 1.2, 2.0 or 2.1",
-                 (int)value_len, value);
-        return false;
-    }
-    if (equals && name_len == 10 && memcmp(pair, "completion", 10) == 0 &&
-        option_completion(o, value, value_len))
-        return true;
-    info = option_find(pair, name_len);
     if (!info) {
         snprintf(error, size, "unknown option \"%.*s\" (ndkinfo --options lists them)",
-                 (int)name_len, pair);
+                 (int)key_length, key);
         return false;
     }
-    if (!equals || !option_number(value, value_len, &number) || number < info->minimum ||
+    if (info->words) {
+        if (option_word(info, value, value_length, &number)) {
+            *option_field(out, info) = number;
+            return true;
+        }
+        words_list(info, words, sizeof words);
+        snprintf(error, size, "option %s: have \"%.*s\", need %s", info->name, (int)value_length,
+                 value, words);
+        return false;
+    }
+    if (!option_number(value, value_length, &number) || number < info->minimum ||
         (number > info->maximum && !RED("options-no-maximum"))) {
         snprintf(error, size, "option %s: have \"%.*s\", need a number from %u to %u%s%s",
-                 info->name, (int)value_len, equals ? value : "", info->minimum, info->maximum,
+                 info->name, (int)value_length, value, info->minimum, info->maximum,
                  info->unit[0] ? ", " : "", info->unit);
         return false;
     }
-    *option_field(o, info) = number;
+    *option_field(out, info) = number;
+    return true;
+}
+
+bool options_check(const struct options *options, char *error, size_t size)
+{
+    if (options->port_low <= options->port_high)
+        return true;
+    snprintf(error, size, "option port_low: have %u, need <= port_high (%u)", options->port_low,
+             options->port_high);
+    return false;
+}
+
+/* ---- a text of pairs ------------------------------------------------------------------------ */
+
+#define SEPARATORS ", \t\n"
+
+/* The next pair of *text, its length; 0 at the end. */
+static size_t next_pair(const char **text)
+{
+    *text += strspn(*text, SEPARATORS);
+    return strcspn(*text, SEPARATORS);
+}
+
+static bool is_profile(const char *pair, size_t length)
+{
+    return length >= 8 && memcmp(pair, "profile=", 8) == 0;
+}
+
+const char *option_profile(const char *text, size_t *length)
+{
+    const char *found = NULL;
+    size_t n;
+
+    for (const char *p = text ? text : ""; (n = next_pair(&p)) != 0; p += n)
+        if (is_profile(p, n)) {
+            found = p + 8;
+            *length = n - 8;
+        }
+    return found;
+}
+
+static bool apply(struct options *out, const char *text, bool after_profile, char *error,
+                  size_t size)
+{
+    struct options copy = *out;
+    size_t n;
+
+    for (const char *p = text ? text : ""; (n = next_pair(&p)) != 0; p += n) {
+        const char *equals = memchr(p, '=', n);
+        size_t key = equals ? (size_t)(equals - p) : n;
+
+        if (is_profile(p, n)) {
+            if (after_profile)
+                continue;
+            snprintf(error, size, "option profile: is chosen when an adapter is opened");
+            return false;
+        }
+        if (!option_set(&copy, p, key, equals ? equals + 1 : "", equals ? n - key - 1 : 0, error,
+                        size))
+            return false;
+    }
+    if (!options_check(&copy, error, size))
+        return false;
+    *out = copy;
     return true;
 }
 
 bool options_apply(struct options *out, const char *text, char *error, size_t size)
 {
-    struct options copy = *out;
-    const char *p = text ? text : "";
-
-    while (*p) {
-        size_t len = strcspn(p, ", \t\n");
-
-        if (len && !option_pair(&copy, p, len, error, size))
-            return false;
-        p += len;
-        if (*p)
-            p++;
-    }
-    if (copy.port_low > copy.port_high) {
-        snprintf(error, size, "option port_low: have %u, need <= port_high (%u)", copy.port_low,
-                 copy.port_high);
-        return false;
-    }
-    *out = copy;
-    return true;
+    return apply(out, text, false, error, size);
 }
 
-bool options_from_environment(struct options *out, char *error, size_t size)
+bool options_apply_after_profile(struct options *out, const char *text, char *error, size_t size)
 {
-    const char *timeouts = getenv("SOFTNDK_TIMEOUTS");
+    return apply(out, text, true, error, size);
+}
 
-    options_defaults(out);
-    if (!options_apply(out, getenv("SOFTNDK_OPTIONS"), error, size))
-        return false;
-    if (timeouts && *timeouts && strcmp(timeouts, "off") != 0 && strcmp(timeouts, "on") != 0) {
-        snprintf(error, size, "SOFTNDK_TIMEOUTS: have \"%.40s\", need on or off", timeouts);
-        return false;
-    }
-    if (timeouts && strcmp(timeouts, "off") == 0) {
-        out->connect_ms = out->request_ms = out->establish_ms = 0;
-        out->disconnect_ms = out->user_timeout_ms = out->keepalive_s = 0;
-        out->nudge_ms = 0;
-        if (out->holdback_ms) /* 0 would mean "not at all" */
-            out->holdback_ms = 3600000;
-    }
-    return true;
+/* ---- values that mean more than a number ---------------------------------------------------- */
+
+void options_timeouts_off(struct options *out)
+{
+    out->connect_ms = out->request_ms = out->establish_ms = 0;
+    out->disconnect_ms = out->user_timeout_ms = out->keepalive_s = 0;
+    out->nudge_ms = 0;
+    if (out->holdback_ms) /* 0 would mean "not at all" */
+        out->holdback_ms = 3600000;
+}
+
+void options_ndkpi(const struct options *options, unsigned *major, unsigned *minor)
+{
+    const char *version = versions[options->ndkpi];
+
+    *major = (unsigned)(version[0] - '0');
+    *minor = (unsigned)(version[2] - '0');
 }

@@ -43,6 +43,7 @@ static void defaults_are_those_of_the_table(void **state)
 {
     size_t count;
     const struct option_info *table = options_table(&count);
+    unsigned major, minor;
     struct options o;
 
     (void)state;
@@ -52,8 +53,9 @@ static void defaults_are_those_of_the_table(void **state)
     assert_int_equal(o.connect_ms, 10000);
     assert_int_equal(o.max_cq_depth, 65536);
     assert_int_equal(o.max_caller_data, 251);
-    assert_int_equal(o.ndkpi_major, 2);
-    assert_int_equal(o.ndkpi_minor, 1);
+    options_ndkpi(&o, &major, &minor);
+    assert_int_equal(major, 2);
+    assert_int_equal(minor, 1);
 }
 
 /* Both ends of each range are taken, one beyond each is not, and the sentence names the key. */
@@ -72,6 +74,8 @@ static void ranges_are_kept_to_the_last_number(void **state)
         o.port_low = 1;
         o.port_high = 65535; /* so that either may be moved */
         before = o;
+        if (info->words)
+            continue;
         snprintf(text, sizeof text, "%s=%u", info->name, info->maximum);
         assert_true(options_apply(&o, text, error, sizeof error));
         assert_int_equal(field(&o, info), info->maximum);
@@ -111,24 +115,82 @@ static void texts_are_taken_apart(void **state)
     assert_int_equal(o.linger_ms, 2);
 }
 
-static void versions_come_as_one_key(void **state)
+/* Options whose values are words take those words and nothing else. */
+static void words_are_taken_as_words(void **state)
 {
-    static const char *const good[] = {"ndkpi=1.1", "ndkpi=1.2", "ndkpi=2.0", "ndkpi=2.1"};
-    static const char *const bad[] = {"ndkpi", "ndkpi=", "ndkpi=1.0", "ndkpi=2.2", "ndkpi=2.10"};
+    size_t count;
+    const struct option_info *table = options_table(&count);
+    unsigned seen = 0;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        const struct option_info *info = &table[i];
+        static const char *const bad[] = {"", "0", "1", "local ", "Local", "2.10", "1.0", "on"};
+        struct options o, before;
+        char text[100], error[300];
+
+        if (!info->words)
+            continue;
+        seen++;
+        options_defaults(&o);
+        for (uint32_t v = 0; v <= info->maximum; v++) {
+            char room[OPTION_TEXT_MAX];
+
+            assert_string_equal(option_text(info, v, room), info->words[v]);
+            snprintf(text, sizeof text, "%s=%s", info->name, info->words[v]);
+            assert_true(options_apply(&o, text, error, sizeof error));
+            assert_int_equal(field(&o, info), v);
+        }
+        before = o;
+        for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+            assert_false(option_set(&o, info->name, strlen(info->name), bad[k], strlen(bad[k]),
+                                    error, sizeof error));
+            assert_non_null(strstr(error, info->name));
+            assert_non_null(strstr(error, info->words[info->maximum])); /* what is allowed */
+            assert_memory_equal(&o, &before, sizeof o);
+        }
+    }
+    assert_int_equal(seen, 3);
+}
+
+static void versions_are_two_numbers(void **state)
+{
+    static const char *const all[] = {"ndkpi=1.1", "ndkpi=1.2", "ndkpi=2.0", "ndkpi=2.1"};
+    unsigned major, minor;
     struct options o;
     char error[300];
 
     (void)state;
     options_defaults(&o);
     for (unsigned i = 0; i < 4; i++) {
-        assert_true(options_apply(&o, good[i], error, sizeof error));
-        assert_int_equal(o.ndkpi_major, good[i][6] - '0');
-        assert_int_equal(o.ndkpi_minor, good[i][8] - '0');
+        assert_true(options_apply(&o, all[i], error, sizeof error));
+        options_ndkpi(&o, &major, &minor);
+        assert_int_equal(major, all[i][6] - '0');
+        assert_int_equal(minor, all[i][8] - '0');
     }
-    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_false(options_apply(&o, bad[i], error, sizeof error));
-        assert_non_null(strstr(error, "ndkpi"));
-    }
+    assert_false(options_apply(&o, "ndkpi=2.2", error, sizeof error));
+    assert_string_equal(error, "option ndkpi: have \"2.2\", need 1.1, 1.2, 2.0 or 2.1");
+}
+
+static void a_profile_is_no_option(void **state)
+{
+    struct options o;
+    char error[300];
+    const char *name;
+    size_t length = 0;
+
+    (void)state;
+    assert_null(option_profile(NULL, &length));
+    assert_null(option_profile("crc=0,profiles=1,xprofile=y", &length));
+    name = option_profile("profile=a,crc=0 profile=strict\tp2p=0", &length);
+    assert_int_equal(length, 6);
+    assert_memory_equal(name, "strict", 6); /* the last one */
+    assert_non_null(option_profile("profile=", &length));
+    assert_int_equal(length, 0);
+    options_defaults(&o);
+    assert_false(options_apply(&o, "profile=strict", error, sizeof error));
+    assert_true(options_apply_after_profile(&o, "crc=0,profile=strict,p2p=0", error, sizeof error));
+    assert_int_equal(o.crc + o.p2p, 0);
 }
 
 static void bad_texts_change_nothing(void **state)
@@ -167,35 +229,6 @@ static void bad_texts_change_nothing(void **state)
     }
 }
 
-static void the_environment_is_applied(void **state)
-{
-    struct options o;
-    char error[300];
-
-    (void)state;
-    unsetenv("SOFTNDK_TIMEOUTS");
-    setenv("SOFTNDK_OPTIONS", "shards=3,frmr_pages=99", 1);
-    assert_true(options_from_environment(&o, error, sizeof error));
-    assert_int_equal(o.shards, 3);
-    assert_int_equal(o.frmr_pages, 99);
-    assert_int_equal(o.connect_ms, 10000);
-    setenv("SOFTNDK_TIMEOUTS", "off", 1);
-    assert_true(options_from_environment(&o, error, sizeof error));
-    assert_int_equal(o.connect_ms, 0);
-    assert_int_equal(o.request_ms, 0);
-    assert_int_equal(o.establish_ms, 0);
-    assert_int_equal(o.disconnect_ms, 0);
-    assert_int_equal(o.user_timeout_ms, 0);
-    assert_int_equal(o.keepalive_s, 0);
-    assert_int_equal(o.nudge_ms, 0);
-    setenv("SOFTNDK_OPTIONS", "shards=many", 1);
-    assert_false(options_from_environment(&o, error, sizeof error));
-    assert_non_null(strstr(error, "shards"));
-    assert_non_null(strstr(error, "many"));
-    unsetenv("SOFTNDK_OPTIONS");
-    unsetenv("SOFTNDK_TIMEOUTS");
-}
-
 static void a_long_text_is_cut_in_the_sentence(void **state)
 {
     struct options o;
@@ -219,9 +252,10 @@ int main(void)
         cmocka_unit_test(defaults_are_those_of_the_table),
         cmocka_unit_test(ranges_are_kept_to_the_last_number),
         cmocka_unit_test(texts_are_taken_apart),
-        cmocka_unit_test(versions_come_as_one_key),
+        cmocka_unit_test(words_are_taken_as_words),
+        cmocka_unit_test(versions_are_two_numbers),
+        cmocka_unit_test(a_profile_is_no_option),
         cmocka_unit_test(bad_texts_change_nothing),
-        cmocka_unit_test(the_environment_is_applied),
         cmocka_unit_test(a_long_text_is_cut_in_the_sentence),
     };
 

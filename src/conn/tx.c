@@ -31,7 +31,8 @@ static uint32_t mulpdu(struct conn *conn, bool large)
         int mss = os_tcp_mss(conn->fd);
 
         tx->mulpdu = iwarp_fpdu_mulpdu(mss > 0 ? (uint32_t)mss : 536);
-        if (conn->options->fpdu_max && conn->options->fpdu_max < tx->mulpdu)
+        if (conn->options->fpdu_max && conn->options->fpdu_max < tx->mulpdu &&
+            !RED("tx-fpdu-max-ignored"))
             tx->mulpdu = conn->options->fpdu_max < IWARP_MULPDU_MIN ? IWARP_MULPDU_MIN
                                                                     : conn->options->fpdu_max;
         tx->mulpdu_at_us = os_now_us();

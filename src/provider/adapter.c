@@ -113,10 +113,11 @@ NTSTATUS adapter_open(const struct os_interface *interface, const struct options
 
     pthread_once(&process_once, process_init);
     if (!adapter_negotiate(version, options, &runs)) {
-        NDK_VERSION highest = {(USHORT)options->ndkpi_major, (USHORT)options->ndkpi_minor};
+        unsigned major, minor;
 
+        options_ndkpi(options, &major, &minor);
         snprintf(text, sizeof text, "NDKPI %u.%u is not offered (highest %u.%u), rule 3.3",
-                 version.Major, version.Minor, highest.Major, highest.Minor);
+                 version.Major, version.Minor, major, minor);
         return open_failed(ADAPTER_BAD_VERSION, error, size, text);
     }
     rc = engine_get(&config);

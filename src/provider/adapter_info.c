@@ -11,15 +11,13 @@
 
 bool adapter_negotiate(NDK_VERSION wanted, const struct options *options, NDK_VERSION *runs)
 {
-    unsigned highest;
+    unsigned major, minor, highest;
 
-    if (wanted.Major < 1 || wanted.Major > options->ndkpi_major)
+    options_ndkpi(options, &major, &minor);
+    if (wanted.Major < 1 || wanted.Major > major)
         return false;
-    highest = wanted.Major == 1 ? 2 : 1;
-    if (wanted.Major == options->ndkpi_major && options->ndkpi_minor < highest)
-        highest = options->ndkpi_minor;
-    if (wanted.Major == 1 && highest == 0)
-        highest = 1; /* there never was a 1.0 to run */
+    /* The last 1.x is 1.2; of the highest major, whatever is offered. */
+    highest = wanted.Major == major ? minor : 2;
     if (wanted.Minor > highest)
         return false;
     runs->Major = wanted.Major;
@@ -31,7 +29,7 @@ void adapter_info_fill(NDK_ADAPTER_INFO *info, const struct options *options, ND
 {
     memset(info, 0, sizeof *info);
     info->Version = runs;
-    info->VendorId = ADAPTER_VENDOR_ID;
+    info->VendorId = options->vendor_id;
     info->DeviceId = ADAPTER_DEVICE_ID;
     info->MaxRegistrationSize = ADAPTER_MAX_REGISTRATION;
     info->MaxWindowSize = 0;
@@ -56,7 +54,7 @@ void adapter_info_fill(NDK_ADAPTER_INFO *info, const struct options *options, ND
         info->AdapterFlags |= NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED;
     if (runs.Major > 1 || runs.Minor >= 2)
         info->AdapterFlags |= NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED;
-    info->RdmaTechnology = NdkiWarp;
+    info->RdmaTechnology = (NDK_RDMA_TECHNOLOGY)(NdkiWarp + options->technology);
 }
 
 ULONG adapter_info_octets(NDK_VERSION runs, ULONG size)

@@ -11,15 +11,13 @@
 
 #include "base/options.h"
 
-/* No OUI of its own: 0. */
-#define ADAPTER_VENDOR_ID        0u
 #define ADAPTER_DEVICE_ID        1u
 #define ADAPTER_MAX_REGISTRATION ((SIZE_T)1 << (sizeof(SIZE_T) == 8 ? 36 : 31)) /* octets */
 #define ADAPTER_LARGE_REQUEST    65536u /* octets: LargeRequestThreshold, a hint */
 
 /*
  * The version that runs for a consumer that asks for `wanted` {major, lowest minor}: the highest
- * minor of that major within options.ndkpi_*, or false: BAD_VERSION. Majors 1 (up to 1.2; a
+ * minor of that major within options.ndkpi, or false: BAD_VERSION. Majors 1 (up to 1.2; a
  * consumer may ask for 1.0) and 2 (up to 2.1).
  */
 bool adapter_negotiate(NDK_VERSION wanted, const struct options *options, NDK_VERSION *runs);

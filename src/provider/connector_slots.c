@@ -8,14 +8,27 @@
 #include "provider/connector.h"
 #include "provider/sockaddr.h"
 
+/* As much of the container of `size` octets, `sent` of them from the peer, as there is room for. */
+static void data_copy(void *to, ULONG room, const uint8_t *bytes, uint32_t sent, uint32_t size)
+{
+    uint32_t octets = size < room ? size : room;
+    uint32_t real = octets < sent ? octets : sent;
+
+    if (real)
+        memcpy(to, bytes, real);
+    if (octets > real && !RED("connector-container-not-zeroed"))
+        memset((uint8_t *)to + real, 0, octets - real);
+}
+
 NTSTATUS connector_get_data(NDK_CONNECTOR *ndk, ULONG *inbound, ULONG *outbound, PVOID data,
                             ULONG *length)
 {
     struct connector *k = connector_from(ndk);
     NTSTATUS status = object_injected(&k->object, CALL_GET_CONNECTION_DATA);
     struct os_addr local, peer;
+    const struct options *o = &k->object.adapter->options;
     const uint8_t *bytes;
-    uint32_t size, in, out;
+    uint32_t sent, size, in, out;
 
     if (status != STATUS_SUCCESS)
         return status;
@@ -29,7 +42,9 @@ NTSTATUS connector_get_data(NDK_CONNECTOR *ndk, ULONG *inbound, ULONG *outbound,
         *outbound = out;
     if (!length)
         return STATUS_SUCCESS;
-    size = conn_private_data(k->conn, &bytes);
+    sent = conn_private_data(k->conn, &bytes);
+    /* Some transports carry private data in a container of their own size. */
+    size = sent < o->private_data_container ? o->private_data_container : sent;
     if (!data) {
         if (*length)
             return object_fail(&k->object, CALL_GET_CONNECTION_DATA, STATUS_INVALID_PARAMETER,
@@ -39,8 +54,11 @@ NTSTATUS connector_get_data(NDK_CONNECTOR *ndk, ULONG *inbound, ULONG *outbound,
         *length = size;
         return RED("size_query_too_small") ? STATUS_BUFFER_TOO_SMALL : STATUS_SUCCESS;
     }
-    if (size)
-        memcpy(data, bytes, size < *length ? size : *length);
+    if (o->private_data_exact && *length > size) {
+        *length = 0;
+        return STATUS_SUCCESS;
+    }
+    data_copy(data, *length, bytes, sent, size);
     if (*length < size)
         status = object_fail(&k->object, CALL_GET_CONNECTION_DATA, STATUS_BUFFER_TOO_SMALL,
                              "private data buffer (have %u octets, need %u), rule NDKPI 13.6",

@@ -95,13 +95,25 @@ static bool check(const NDK_OBJECT_HEADER *object, const char *call, NTSTATUS st
 
 /* ---- creating and closing ---- */
 
+static const char *profile;
+
+void tool_use_profile(const char *name)
+{
+    profile = name;
+}
+
 NTSTATUS tool_open_adapter(const char *selector, NDK_ADAPTER **out)
 {
-    static const NDK_VERSION newest = {2, 1}, oldest = {1, 2};
-    NTSTATUS status = softndk_open_adapter(selector, NULL, newest, out);
+    /* Each runs the highest minor of its major. */
+    static const NDK_VERSION two = {2, 0}, one = {1, 0};
+    char options[200] = "";
+    NTSTATUS status;
 
+    if (profile)
+        snprintf(options, sizeof(options), "profile=%s", profile);
+    status = softndk_open_adapter(selector, options, two, out);
     if (status == (NTSTATUS)0xC0010004) /* that version is not offered */
-        status = softndk_open_adapter(selector, NULL, oldest, out);
+        status = softndk_open_adapter(selector, options, one, out);
     if (status != STATUS_SUCCESS)
         tool_report_open("softndk_open_adapter", status);
     return status;

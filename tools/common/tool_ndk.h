@@ -38,8 +38,9 @@ void tool_report_open(const char *call, NTSTATUS status);
 /* "STATUS_IO_TIMEOUT (0xC00000B5)"; returns text. */
 const char *tool_status(NTSTATUS status, char *text, size_t size);
 
-/* Version 2.1 or, where the options cap it lower, the highest of 1. What went wrong is returned,
- * and reported. */
+/* The profile that adapters are opened with from now on; the text must stay. NULL: none. */
+void tool_use_profile(const char *name);
+/* The highest version that is offered. What went wrong is returned, and reported. */
 NTSTATUS tool_open_adapter(const char *selector, NDK_ADAPTER **out);
 bool tool_create_cq(NDK_ADAPTER *adapter, ULONG depth, NDK_FN_CQ_NOTIFICATION_CALLBACK notification,
                     PVOID context, NDK_CQ **out);

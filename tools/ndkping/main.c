@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/tool_args.h"
+#include "common/tool_ndk.h"
 
 static const char usage[] =
     "usage: ndkping -s [options] [ADDRESS]   be the server\n"
@@ -37,6 +38,7 @@ static const char usage[] =
     "route\n"
     "                         gives; server: the same as -a\n"
     "      --table            client: half round trips and rates of send, write and read\n"
+    "      --profile NAME     open adapters with this profile (ndkinfo --profiles lists them)\n"
     "  -h, --help\n"
     "      --version\n"
     "\n"
@@ -47,7 +49,7 @@ static const char usage[] =
     "exit status: 0, 1 for a mismatch or a connection that failed or was lost, 2 for wrong\n"
     "arguments\n";
 
-enum { OPTION_TABLE = 256, OPTION_VERSION };
+enum { OPTION_TABLE = 256, OPTION_PROFILE, OPTION_VERSION };
 
 static const struct option long_options[] = {
     {"server", no_argument, NULL, 's'},
@@ -61,6 +63,7 @@ static const struct option long_options[] = {
     {"persistent", no_argument, NULL, 'P'},
     {"local", required_argument, NULL, 'I'},
     {"table", no_argument, NULL, OPTION_TABLE},
+    {"profile", required_argument, NULL, OPTION_PROFILE},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -114,6 +117,9 @@ static int take_option(int letter, struct ping_options *options, struct given *g
         return -1;
     case OPTION_TABLE:
         options->table = true;
+        return -1;
+    case OPTION_PROFILE:
+        tool_use_profile(optarg);
         return -1;
     case 'p':
         if (!tool_number(optarg, 0, 65535, &number))
