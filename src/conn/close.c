@@ -86,12 +86,21 @@ static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size
     if (tail)
         memcpy(tail, octets, length);
     os_mutex_lock(&conn->lock);
-    if (conn_end_locked(conn, HOW_DRAIN, reason_make(REASON_TERMINATE_SENT, error, 0),
-                        STATUS_CONNECTION_ABORTED)) {
-        conn->tail = tail;
-        conn->tail_length = tail ? (uint32_t)length : 0;
-        tail = NULL;
-        log_info("connection: terminated: %s", iwarp_error_text(error));
+    /* Nothing can follow our FIN: then the error is only told here. */
+    if (conn_end_locked(
+            conn, HOW_DRAIN,
+            reason_make(atomic_load(&conn->fin_sent) && !RED("conn-terminate-behind-fin")
+                            ? REASON_VIOLATION
+                            : REASON_TERMINATE_SENT,
+                        error, 0),
+            STATUS_CONNECTION_ABORTED)) {
+        if (!atomic_load(&conn->fin_sent)) {
+            conn->tail = tail;
+            conn->tail_length = tail ? (uint32_t)length : 0;
+            tail = NULL;
+        }
+        log_info("connection: %s: %s", conn->tail ? "terminated" : "an error behind our FIN",
+                 iwarp_error_text(error));
     }
     os_mutex_unlock(&conn->lock);
     free(tail);

@@ -408,6 +408,11 @@ bool conn_is_open(const struct conn *conn)
     }
 }
 
+bool conn_takes_requests(const struct conn *conn)
+{
+    return conn_is_open(conn) && (!atomic_load(&conn->fin_sent) || RED("conn-sends-behind-fin"));
+}
+
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound)
 {
     os_mutex_lock(&conn->lock);

@@ -147,8 +147,10 @@ bool conn_flush_pending(const struct conn *conn);
 void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status);
 void conn_invalidated(struct conn *conn);
 
-/* Is the connection able to take initiator requests? */
+/* From accept or complete connect to the end; and is our FIN not out yet, so that initiator
+ * requests can still be taken? */
 bool conn_is_open(const struct conn *conn);
+bool conn_takes_requests(const struct conn *conn);
 /* Effective read limits (0 before the negotiation), private data of the peer; any time. */
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound);
 uint32_t conn_private_data(struct conn *conn, const uint8_t **data);

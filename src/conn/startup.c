@@ -443,6 +443,8 @@ static NTSTATUS decision_refusal(const struct conn *conn)
 {
     bool was = conn->active ? conn->reads != NULL : conn->started;
 
+    if (conn->bound && !RED("conn-decided-twice"))
+        return STATUS_CONNECTION_INVALID; /* it was decided */
     return was && conn->how != HOW_NONE && !conn->closed && !conn->established &&
                    (reason_source(conn->reason) != REASON_LOCAL_CLOSE ||
                     RED("conn-decided-is-aborted"))

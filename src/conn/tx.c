@@ -250,7 +250,8 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
     uint32_t left, max, n;
     uint8_t *header;
 
-    if (out == atomic_load(&conn->answers_in))
+    /* Behind our FIN the peer's Reads get nothing more: it has seen that. */
+    if (out == atomic_load(&conn->answers_in) || atomic_load(&conn->fin_sent))
         return false;
     answer = &conn->answers[out & conn->answer_mask];
     left = answer->request.size - tx->answer_done;
@@ -433,12 +434,23 @@ static void requests_cancel(struct conn *conn)
     conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
 }
 
+/* Is a Read of the consumer open? The ready-to-receive message is none. */
+static bool reads_open(struct conn *conn)
+{
+    unsigned opened = atomic_load(&conn->reads_opened);
+
+    for (unsigned i = atomic_load(&conn->reads_done); i != opened; i++)
+        if (conn->reads[i & conn->read_mask].wr || RED("conn-flush-takes-message-for-read"))
+            return true;
+    return false;
+}
+
 /* NdkFlush. What has not begun is cancelled; a request cut off in the middle, or a Read that is
  * open, cannot be taken back without losing the stream: that ends the connection. */
 static bool requests_flush(struct conn *conn)
 {
     if (conn->tx.pending || (conn->tx.wr && conn->tx.offset) || conn->tx.local_waiting ||
-        atomic_load(&conn->reads_opened) != atomic_load(&conn->reads_done)) {
+        reads_open(conn)) {
         conn_end(conn, HOW_RST, R(LOCAL_CLOSE, FLUSHED), STATUS_CANCELLED);
         return false;
     }
@@ -452,6 +464,8 @@ static void fin_send(struct conn *conn)
     os_mutex_lock(&conn->lock);
     if (!atomic_load(&conn->fin_sent) && atomic_load(&conn->state) == CONN_OPEN) {
         atomic_store(&conn->fin_sent, true);
+        /* What is posted at this very moment: cancelled, as it cannot be sent any more. */
+        atomic_store(&conn->requests_failed, !RED("conn-sends-behind-fin"));
         os_tcp_shutdown_send(conn->fd);
         if (atomic_load(&conn->fin_received) || RED("conn-disconnect-does-not-wait"))
             conn_end_locked(conn, HOW_FIN, R(PEER_FIN, NOTHING), STATUS_SUCCESS);
@@ -550,14 +564,18 @@ static bool batch_send(struct conn *conn)
 bool tx_work(struct conn *conn)
 {
     struct conn_tx *tx = &conn->tx;
+    /* The Reply waits for the move: what it leads to would meet the old shard's timers. */
+    bool moving = atomic_load(&conn->state) == CONN_MOVING && !RED("conn-reply-before-move");
 
-    if (atomic_load(&conn->tx_error) || conn_first_fpdu_waits(conn) || !out_send(conn))
+    if (atomic_load(&conn->tx_error) || conn_first_fpdu_waits(conn) || (!moving && !out_send(conn)))
         return false;
     if (!conn_is_open(conn)) { /* nothing can be queued yet */
         atomic_store(&conn->flush_tx, false);
         return false;
     }
     if (atomic_load(&conn->tx_hold)) {
+        if (atomic_exchange(&conn->flush_tx, false))
+            requests_cancel(conn); /* nothing has begun */
         if (atomic_load(&conn->fin_wanted) && !conn_queue_peek(conn->initiator))
             fin_send(conn);
         return false;

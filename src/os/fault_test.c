@@ -93,6 +93,8 @@ static int call(const char *op)
         rc = os_tcp_listen(fd, 1);
     if (strcmp(op, "connect") == 0)
         rc = os_tcp_connect(fd, &world.at);
+    if (strcmp(op, "connect_result") == 0)
+        rc = os_tcp_connect_result(fd);
     if (strcmp(op, "poll_add") == 0)
         rc = os_poll_add(world.set, fd, NULL);
     os_tcp_close(fd);
@@ -118,8 +120,8 @@ static void close_world(void)
 
 static void each_operation(void **state)
 {
-    static const char *const ops[] = {"socket", "bind",     "listen", "connect", "accept",
-                                      "recv",   "poll_add", "thread", "shutdown"};
+    static const char *const ops[] = {"socket", "bind",     "listen", "connect",  "accept",
+                                      "recv",   "poll_add", "thread", "shutdown", "connect_result"};
 
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {

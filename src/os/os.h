@@ -188,11 +188,11 @@ int os_dir_list(const char *path, char (*names)[OS_FILE_NAME_MAX], int max);
 
 /*
  * Makes the nth call (1 = next) of an operation fail once with -err, or all from the nth on when
- * repeat is set. Names: socket bind connect listen accept send recv shutdown poll_add thread.
- * From outside: SOFTNDK_OS_FAIL=op:n:ERRNO[:repeat][,...] with ERRNO a name or a number.
- * "send" also takes the pseudo error SHORT: the call takes one octet only. After SHORT, and after
- * -EAGAIN from send, recv or accept, the poll set reports the descriptor's readiness anew, as it
- * would after the real thing. os_fault_set: 0, -EINVAL, or -ENOSPC when 32 are armed.
+ * repeat is set. Names: socket bind connect connect_result listen accept send recv shutdown
+ * poll_add thread. From outside: SOFTNDK_OS_FAIL=op:n:ERRNO[:repeat][,...] with ERRNO a name or a
+ * number. "send" also takes the pseudo error SHORT: the call takes one octet only. After SHORT, and
+ * after -EAGAIN from send, recv or accept, the poll set reports the descriptor's readiness anew, as
+ * it would after the real thing. os_fault_set: 0, -EINVAL, or -ENOSPC when 32 are armed.
  */
 int os_fault_set(const char *op, unsigned nth, int err, bool repeat);
 void os_fault_clear(void);

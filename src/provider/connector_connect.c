@@ -25,12 +25,12 @@ struct connect_call {
 /* A connector serves one attempt. */
 static NTSTATUS check_unused(struct connector *k, enum call call)
 {
-    if (k->listener || conn_is_open(k->conn) || atomic_load(&k->pending))
-        return object_fail(&k->object, call, STATUS_CONNECTION_ACTIVE,
-                           "the connector is connecting or connected");
-    if (k->qp)
+    if (conn_reason(k->conn))
         return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
                            "a connector serves one attempt: create a new one");
+    if (k->listener || k->qp)
+        return object_fail(&k->object, call, STATUS_CONNECTION_ACTIVE,
+                           "the connector is connecting or connected");
     return STATUS_SUCCESS;
 }
 

@@ -53,9 +53,10 @@ static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG
     status = object_injected(&qp->object, call);
     if (status != STATUS_SUCCESS)
         return post_refuse(post, status);
-    if (!post->conn || !conn_is_open(post->conn))
-        return post_refuse(post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
-                                             "the QP is not connected, rule NDKPI 12"));
+    if (!post->conn || !conn_takes_requests(post->conn))
+        return post_refuse(
+            post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
+                              "the QP is not connected, or is disconnecting, rule NDKPI 12"));
     allowed &= ~qp->flags_absent;
     if ((flags & ~allowed) && !RED("post-flags-unchecked"))
         return post_refuse(post,

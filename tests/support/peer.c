@@ -16,11 +16,13 @@
 #include "iwarp/crc32c.h"
 #include "iwarp/wire.h"
 
+bool peer_ipv6;
+
 /* ---- sockets -------------------------------------------------------------------------------- */
 
 static int loopback_socket(const struct peer *p)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(peer_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1;
 
     if (fd < 0)
@@ -34,15 +36,32 @@ static int loopback_socket(const struct peer *p)
     return fd;
 }
 
-static struct sockaddr_in loopback(uint16_t port)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static union address loopback(uint16_t port)
 {
-    struct sockaddr_in address;
+    union address address;
 
     memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
+    if (peer_ipv6) {
+        address.v6.sin6_family = AF_INET6;
+        address.v6.sin6_addr = in6addr_loopback;
+        address.v6.sin6_port = htons(port);
+    } else {
+        address.v4.sin_family = AF_INET;
+        address.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.v4.sin_port = htons(port);
+    }
     return address;
+}
+
+static socklen_t loopback_length(void)
+{
+    return peer_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
 void peer_init(struct peer *p)
@@ -54,15 +73,14 @@ void peer_init(struct peer *p)
 
 uint16_t peer_listen(struct peer *p)
 {
-    struct sockaddr_in address = loopback(0);
-    socklen_t length = sizeof address;
+    union address address = loopback(0);
+    socklen_t length = loopback_length();
 
     p->listener = loopback_socket(p);
-    if (bind(p->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(p->listener, 8) != 0 ||
-        getsockname(p->listener, (struct sockaddr *)&address, &length) != 0)
+    if (bind(p->listener, &address.any, length) != 0 || listen(p->listener, 8) != 0 ||
+        getsockname(p->listener, &address.any, &length) != 0)
         test_fail("peer: listen: %s", strerror(errno));
-    return ntohs(address.sin_port);
+    return ntohs(peer_ipv6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
 void peer_accept(struct peer *p)
@@ -87,10 +105,10 @@ bool peer_connect_arrives(struct peer *p, unsigned ms)
 
 void peer_connect(struct peer *p, uint16_t port)
 {
-    struct sockaddr_in address = loopback(port);
+    union address address = loopback(port);
 
     p->fd = loopback_socket(p);
-    if (connect(p->fd, (struct sockaddr *)&address, sizeof address) != 0)
+    if (connect(p->fd, &address.any, loopback_length()) != 0)
         test_fail("peer: connect: %s", strerror(errno));
 }
 

@@ -89,8 +89,11 @@ enum peer_end {
     PEER_QUIET /* neither octets nor an end in the given time */
 };
 
+/* Peers, and benches that are opened, speak over ::1 instead of 127.0.0.1 from now on. */
+extern bool peer_ipv6;
+
 void peer_init(struct peer *p);
-uint16_t peer_listen(struct peer *p); /* the port, on 127.0.0.1 */
+uint16_t peer_listen(struct peer *p); /* the port */
 void peer_accept(struct peer *p);
 bool peer_connect_arrives(struct peer *p, unsigned ms); /* another connection to accept? */
 void peer_connect(struct peer *p, uint16_t port);
@@ -188,9 +191,14 @@ static inline SOCKADDR_INET address_of(uint16_t port)
     SOCKADDR_INET address;
     ULONG length;
 
-    softndk_address_from_text("127.0.0.1", &address, &length);
-    address.Ipv4.sin_port = (USHORT)(port >> 8 | port << 8);
+    softndk_address_from_text(peer_ipv6 ? "::1" : "127.0.0.1", &address, &length);
+    address.Ipv4.sin_port = (USHORT)(port >> 8 | port << 8); /* the same place in both families */
     return address;
+}
+
+static inline ULONG address_length(void)
+{
+    return peer_ipv6 ? sizeof(SOCKADDR_IN6) : sizeof(SOCKADDR_IN);
 }
 
 /* Registers memory that is there; the counterpart of bench_forget(). */
@@ -249,7 +257,7 @@ static inline void bench_open(struct bench *b, const char *options)
     b->adapter = open_adapter(all);
     b->pd = make_pd(b->adapter);
     b->foreign_pd = make_pd(b->adapter);
-    listen_on(b->adapter, "127.0.0.1", &b->listening);
+    listen_on(b->adapter, peer_ipv6 ? "::1" : "127.0.0.1", &b->listening);
     b->arena = aligned_alloc(PAGE, ARENA_SIZE);
     b->before = malloc(ARENA_SIZE);
     fill(b->arena, ARENA_SIZE, 1);
@@ -311,8 +319,8 @@ static inline NTSTATUS end_connects(struct bench *b, struct end *end, uint16_t p
     end->connector = make_connector(b->adapter);
     wait_init(wait);
     return end->connector->Dispatch->NdkConnect(
-        end->connector, end->qp, (PSOCKADDR)&local, sizeof local.Ipv4, (PSOCKADDR)&peer,
-        sizeof peer.Ipv4, inbound, outbound, (PVOID)(uintptr_t)data, length, wait_request, wait);
+        end->connector, end->qp, (PSOCKADDR)&local, address_length(), (PSOCKADDR)&peer,
+        address_length(), inbound, outbound, (PVOID)(uintptr_t)data, length, wait_request, wait);
 }
 
 static inline NTSTATUS end_completes(struct end *end, struct wait *wait)

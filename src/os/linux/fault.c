@@ -22,10 +22,11 @@ struct fault {
 
 static const char *const op_names[OS_FAULT_OPS] = {
     [OS_FAULT_SOCKET] = "socket",     [OS_FAULT_BIND] = "bind",
-    [OS_FAULT_CONNECT] = "connect",   [OS_FAULT_LISTEN] = "listen",
-    [OS_FAULT_ACCEPT] = "accept",     [OS_FAULT_SEND] = "send",
-    [OS_FAULT_RECV] = "recv",         [OS_FAULT_SHUTDOWN] = "shutdown",
-    [OS_FAULT_POLL_ADD] = "poll_add", [OS_FAULT_THREAD] = "thread",
+    [OS_FAULT_CONNECT] = "connect",   [OS_FAULT_CONNECT_RESULT] = "connect_result",
+    [OS_FAULT_LISTEN] = "listen",     [OS_FAULT_ACCEPT] = "accept",
+    [OS_FAULT_SEND] = "send",         [OS_FAULT_RECV] = "recv",
+    [OS_FAULT_SHUTDOWN] = "shutdown", [OS_FAULT_POLL_ADD] = "poll_add",
+    [OS_FAULT_THREAD] = "thread",
 };
 
 static const struct {

@@ -111,9 +111,12 @@ int os_tcp_connect(int fd, const struct os_addr *peer)
 
 int os_tcp_connect_result(int fd)
 {
+    int fault = os_fault(OS_FAULT_CONNECT_RESULT);
     int err = 0;
     socklen_t len = sizeof err;
 
+    if (fault)
+        return -fault;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
         return -errno;
     return -err;
