@@ -498,6 +498,57 @@ static void in_open(void **state)
     }
 }
 
+/* The other reasons of the event: the peer breaks off inside an FPDU or a message; one of our own
+ * requests names memory that it may not; a CQ overran. */
+static void in_open_other_reasons(void **state)
+{
+    NDK_SGE sge = {.MemoryRegionToken = 0xdead0000, .Length = 8};
+
+    (void)state;
+    for (int active = 0; active < 2; active++) {
+        NDK_QP *qp;
+
+        there(CONN_OPEN, active, NULL);
+        peer_send(PEER, garbage, 5);
+        peer_half_close(PEER);
+        expect_told("the peer broke the protocol: MPA: ");
+        expect_told("FIN inside an FPDU");
+        expect_receive(true);
+        peer_sees(ERROR, PEER_RST);
+        over(1);
+
+        there(CONN_OPEN, active, NULL);
+        stream_untagged(&m.w.s, 0x01, 0x43, 0, 0, m.w.link.send_msn, 0, m.w.octets, 8);
+        wire_send(&m.w);
+        peer_half_close(PEER);
+        expect_told("FIN inside a message");
+        memcpy(m.w.bench.before + INBOX_AT, m.w.octets, 8);
+        expect_receive(true);
+        over(1);
+
+        there(CONN_OPEN, active, NULL);
+        qp = END.qp;
+        must(NULL, qp->Dispatch->NdkSend(qp, (void *)5, &sge, 1, 0), "NdkSend");
+        expect_result(&END.initiator, "a wrong token", 5, STATUS_ACCESS_VIOLATION);
+        expect_told("Terminate sent: RDMAP: local");
+        if (peer_drain(PEER) != PEER_FIN)
+            test_fail("no FIN behind the Terminate");
+        peer_half_close(PEER);
+        expect_receive(true);
+        over(1);
+
+        there(CONN_OPEN, active, NULL);
+        qp = END.qp;
+        for (unsigned i = 0; i <= 4 * END_DEPTH; i++) /* nobody polls */
+            must(NULL, qp->Dispatch->NdkSend(qp, (void *)5, NULL, 0, 0), "NdkSend");
+        expect_told("failed locally; its CQ overran");
+        if (peer_drain(PEER) != PEER_RST)
+            test_fail("no RST behind the overrun");
+        expect_result(&END.receive, "overrun", 1, STATUS_CANCELLED);
+        over(1);
+    }
+}
+
 /* Our FIN is out. Nothing can be told to the peer any more. */
 static void in_disconnecting(void **state)
 {
@@ -579,8 +630,8 @@ int main(void)
         cmocka_unit_test(in_decide_octets), cmocka_unit_test(in_wait_request),
         cmocka_unit_test(in_undecided),     cmocka_unit_test(in_completing),
         cmocka_unit_test(in_moving),        cmocka_unit_test(in_wait_first),
-        cmocka_unit_test(in_open),          cmocka_unit_test(in_disconnecting),
-        cmocka_unit_test(in_closing),
+        cmocka_unit_test(in_open),          cmocka_unit_test(in_open_other_reasons),
+        cmocka_unit_test(in_disconnecting), cmocka_unit_test(in_closing),
     };
     int failed = 0;
 
