@@ -77,6 +77,9 @@ static void undo_object(struct world *w)
     case NdkObjectTypeConnector:
         CLOSE((NDK_CONNECTOR *)(void *)object, NdkCloseConnector);
         break;
+    case NdkObjectTypeSharedEndpoint:
+        CLOSE((NDK_SHARED_ENDPOINT *)(void *)object, NdkCloseSharedEndpoint);
+        break;
     case NdkObjectTypeListener:
         CLOSE((NDK_LISTENER *)(void *)object, NdkCloseListener);
         break;
@@ -175,6 +178,22 @@ static NTSTATUS listen_act(struct world *w)
     wait_init(&wait);
     return wait_end(&wait, listener->Dispatch->NdkListen(listener, (PSOCKADDR)&address, length,
                                                          wait_request, &wait));
+}
+
+static NTSTATUS endpoint_act(struct world *w)
+{
+    NDK_ADAPTER *a = w->end.adapter;
+    NDK_SHARED_ENDPOINT *endpoint = NULL;
+    SOCKADDR_INET address;
+    ULONG length;
+    struct wait wait;
+    NTSTATUS returned;
+
+    softndk_address_from_text("127.0.0.1", &address, &length);
+    wait_init(&wait);
+    returned = a->Dispatch->NdkCreateSharedEndpoint(a, (PSOCKADDR)&address, length, wait_create,
+                                                    &wait, &endpoint);
+    return created(w, &wait, returned, endpoint);
 }
 
 static NTSTATUS qp_act(struct world *w)
@@ -376,6 +395,7 @@ static const struct scenario scenarios[] = {
     {"NdkCreateConnector", setup_end, connector_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateListener", setup_end, listener_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkListen", listen_setup, listen_act, undo_object, teardown_end, false, 0, {0}},
+    {"NdkCreateSharedEndpoint", setup_end, endpoint_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateQp", setup_end, qp_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateMr", setup_end, mr_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateMr, fast", setup_end, frmr_act, undo_object, teardown_end, false, 0, {0}},
