@@ -63,7 +63,11 @@ void adapter_unref(struct adapter *adapter)
 static NTSTATUS open_failed(NTSTATUS status, char *error, size_t size, const char *text)
 {
     snprintf(error, size, "%s", text);
-    log_error("open: %s", text);
+    /* A version is asked for in vain by whoever goes through the versions: its door tells it. */
+    if (status == ADAPTER_BAD_VERSION)
+        log_info("open: %s", text);
+    else
+        log_error("open: %s", text);
     return status;
 }
 
