@@ -9,10 +9,12 @@ The lists are tests/status_tests/*.list, a half of a row a line; # begins a comm
     NdkListen STATUS_SHARING_VIOLATION inline connect_calls_test:listen_ports
     NdkListen STATUS_SHARING_VIOLATION async  connect_calls_test:listen_ports
     NdkBuildLAM STATUS_SUCCESS         async  - the reason why it cannot occur here
+    WorkCompletion STATUS_CANCELLED    write  status_completion_test:flushed
 
 `inline` is the return value, `async` the callback. A row has an async half if it is documented to
-come either way, and for STATUS_SUCCESS if the call may pend. The program is the name of the test's
-file without .c, the test a function in its table of cmocka tests.
+come either way, and for STATUS_SUCCESS if the call may pend. Of a work completion's row each kind
+of request that can have the status is one "half". The program is the name of the test's file
+without .c, the test a function in its table of cmocka tests.
 
  - every half of every row of src/base/status_table.def has exactly one line, and no line is about
    anything else
@@ -55,8 +57,15 @@ ROOT = header_statuses.ROOT
 DOCUMENT = ROOT / "docs/statuses.md"
 
 # Functions whose rows are not all listed yet. One that is complete must leave.
-UNFINISHED = {
-    "NdkResizeCq", "NdkControlCqInterruptModeration", "NdkCreateMw", "NdkBind",
+UNFINISHED = set("""
+NdkResizeCq NdkControlCqInterruptModeration NdkCreateMw NdkBind
+""".split())
+
+# Which functions post the requests of a kind.
+POSTS = {
+    "send": {"NdkSend", "NdkSendAndInvalidate"}, "receive": {"NdkReceive"}, "bind": {"NdkBind"},
+    "invalidate": {"NdkInvalidate"}, "read": {"NdkRead"}, "write": {"NdkWrite"},
+    "fast-register": {"NdkFastRegister"},
 }
 
 Line = collections.namedtuple("Line", "test reason where")
@@ -71,9 +80,16 @@ def may_pend(function):
 
 def halves(function, row):
     """The halves that a row of the table has."""
+    if "requests" in row:
+        return [kind for kind in row["requests"] if not POSTS[kind] & UNFINISHED]
     if row["how"] != "inline" or (row["status"] == "STATUS_SUCCESS" and may_pend(function)):
         return ("inline", "async")
     return ("inline",)
+
+
+def completions(data):
+    """Work completions in the shape of a function."""
+    return {"name": "WorkCompletion", "model": "", "statuses": data["completions"]}
 
 
 def read_lists(report):
@@ -188,10 +204,10 @@ def check_tests(report, functions, lines):
     slots = collections.defaultdict(set)
     for (_, slot), kind in provider_statuses.slot_types().items():
         slots[kind].add(slot)
-    types = {function["name"]: function["type"] for function in functions}
+    types = {function["name"]: function.get("type") for function in functions}
     files = programs(report)
     texts, reached = {}, {}
-    for (name, status, _), line in lines.items():
+    for (name, status, half), line in lines.items():
         if not line.test:
             continue
         program, test = line.test.split(":")
@@ -207,7 +223,7 @@ def check_tests(report, functions, lines):
             reached[line.test] = text.reached(test)
         words = reached[line.test]
         report.check(status in words, f"{line.where}: {line.test} does not name {status}")
-        report.check(slots[types.get(name)] & words,
+        report.check((slots[types.get(name)] or POSTS.get(half, set())) & words,
                      f"{line.where}: {line.test} does not name {name}")
 
 
@@ -255,10 +271,18 @@ def status_rows(data):
 def proof(function, row, half, lines):
     line = lines.get((function["name"], row["status"], half))
     if half not in halves(function, row):
-        return "-"
+        return "-" if half in ("inline", "async") else "not yet"
     if not line:
         return "not yet"
     return f"`{line.test}`" if line.test else f"cannot: {line.reason}"
+
+
+def completion_rows(data, lines):
+    for row in completions(data)["statuses"]:
+        when = row["when"]
+        for kind in row["requests"]:
+            yield f"`{row['status']}`", kind, when, proof(completions(data), row, kind, lines)
+            when = '"'
 
 
 def function_rows(function, lines):
@@ -272,9 +296,9 @@ def function_rows(function, lines):
 def document(data, lines):
     out = [HEAD, "## Statuses", ""]
     out += table(("Status", "Value", "Meaning", "Usual causes", "Returned by"), status_rows(data))
-    out += ["", "## Work completions", "", "The `Status` of an `NDK_RESULT`.", ""]
-    out += table(("Status", "Requests", "When"),
-                 ((f"`{w['status']}`", w["requests"], w["when"]) for w in data["completions"]))
+    out += ["", "## Work completions", "", "The `Status` of an `NDK_RESULT`, by the kind of request.",
+            ""]
+    out += table(("Status", "Request", "When", "Tested"), completion_rows(data, lines))
     out += ["", "## Functions"]
     for function in data["functions"]:
         irql = "= PASSIVE_LEVEL" if function["passive_only"] else "<= DISPATCH_LEVEL"
@@ -304,7 +328,7 @@ def main():
 
     data = json.loads(subprocess.run([program, "--json"], capture_output=True, text=True,
                                      timeout=60, check=True).stdout)
-    functions = data["functions"]
+    functions = [completions(data)] + data["functions"]
     report = header_statuses.Report()
     lines = read_lists(report)
     if arguments.missing is not None:

@@ -50,19 +50,23 @@ static const char *how_text(const struct softndk_function_status *row, char text
     return text;
 }
 
-/* "send, read", or "all" */
+static const char *const kind_names[] = {"send", "receive", "bind",         "invalidate",
+                                         "read", "write",   "fast-register"};
+
+#define KINDS (sizeof(kind_names) / sizeof(kind_names[0]))
+
+/* "send, read", or "all requests" */
 static const char *kinds_text(unsigned kinds, char text[96])
 {
-    static const char *const names[] = {"send", "receive", "bind",         "invalidate",
-                                        "read", "write",   "fast-register"};
     size_t used = 0;
 
     if (kinds == NDK_WORK_ALL)
         return "all requests";
     text[0] = '\0';
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (unsigned i = 0; i < KINDS; i++) {
         if (kinds & (1u << i))
-            used += (size_t)snprintf(text + used, 96 - used, "%s%s", used ? ", " : "", names[i]);
+            used +=
+                (size_t)snprintf(text + used, 96 - used, "%s%s", used ? ", " : "", kind_names[i]);
     }
     return text;
 }
@@ -176,12 +180,19 @@ static void json_statuses(void)
 static void json_completions(void)
 {
     const struct softndk_work_status *w;
-    char text[96];
 
     for (size_t i = 0; (w = softndk_work_status_at(i)) != NULL; i++) {
+        const char *separator = "";
+
         printf("%s\n    {", i ? "," : "");
-        json_text("status", softndk_status_name(w->status), ", ");
-        json_text("requests", kinds_text(w->kinds, text), ", ");
+        json_text("status", softndk_status_name(w->status), ", \"requests\": [");
+        for (unsigned k = 0; k < KINDS; k++) {
+            if (w->kinds & (1u << k)) {
+                printf("%s\"%s\"", separator, kind_names[k]);
+                separator = ", ";
+            }
+        }
+        printf("], ");
         json_text("when", w->when, "}");
     }
 }

@@ -64,7 +64,7 @@ void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS st
 void conn_lost(struct conn *conn, int error)
 {
     os_mutex_lock(&conn->lock);
-    if (error == -ETIMEDOUT)
+    if (error == -ETIMEDOUT && !RED("conn-timeout-cancels"))
         conn->first_status = STATUS_IO_TIMEOUT;
     conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
                     error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);

@@ -58,6 +58,15 @@ CALLBACKS = [
      "static void object_close_call(struct object *object)\n{\n"
      "    KIRQL before = callback_enter();\n",
      '    witness("NdkCloseObject", STATUS_SUCCESS, "async");\n'),
+    ("src/provider/qp_ops.c",
+     "            const struct conn_completion *c = &list[i];\n",
+     "            static const char *const kinds[] = {\n"
+     '                [CONN_OP_RECEIVE] = "receive", [CONN_OP_SEND] = "send",\n'
+     '                [CONN_OP_WRITE] = "write", [CONN_OP_READ] = "read",\n'
+     '                [CONN_OP_BIND] = "bind", [CONN_OP_INVALIDATE] = "invalidate",\n'
+     '                [CONN_OP_FAST_REGISTER] = "fast-register",\n'
+     "            };\n"
+     '            witness("WorkCompletion", c->status, kinds[c->op]);\n'),
 ]
 
 
@@ -118,26 +127,32 @@ def instrument(texts):
         names[function.type] = function.name
     parameters = signatures()
     wrapped = 0
+    tables = re.compile(r"^(?:static )?const NDK_(\w+)_DISPATCH \w+ = \{(.*?)^\};",
+                        re.DOTALL | re.MULTILINE)
     for file in [n for n in texts if re.fullmatch(r"src/provider/\w+\.c", n)]:
-        text = texts[file].decode()
-        table = re.search(r"^const NDK_(\w+)_DISPATCH \w+ = \{(.*?)^\};", text,
-                          re.DOTALL | re.MULTILINE)
-        if not table:
-            continue
-        before, body = '#include "base/witness.h"\n', table[2]
-        for slot, target in re.findall(r"\.(\w+) = (\w+)", table[2]):
-            kind = kinds[(table[1], slot)]
-            if kind not in parameters:
-                continue
-            arguments = ", ".join(re.search(r"\w+$", p)[0] for p in parameters[kind])
-            before += (f"static NTSTATUS witness_{target}({', '.join(parameters[kind])})\n{{\n"
-                       f"    NTSTATUS status = {target}({arguments});\n"
-                       f'    witness("{names[kind]}", status, "inline");\n'
-                       f"    return status;\n}}\n")
-            body = re.sub(rf"\.{slot} = {target}\b", f".{slot} = witness_{target}", body)
-            wrapped += 1
-        texts[file] = (text[:table.start()] + before + text[table.start():table.start(2)] + body +
-                       text[table.end(2):]).encode()
+        done = set()
+
+        def speak(table):
+            before, body = "", table[0]
+            for slot, target in re.findall(r"\.(\w+) = (\w+)", table[2]):
+                kind = kinds[(table[1], slot)]
+                if kind not in parameters:
+                    continue
+                arguments = ", ".join(re.search(r"\w+$", p)[0] for p in parameters[kind])
+                if target not in done:
+                    before += (
+                        f"static NTSTATUS witness_{target}({', '.join(parameters[kind])})\n{{\n"
+                        f"    NTSTATUS status = {target}({arguments});\n"
+                        f'    witness("{names[kind]}", status, "inline");\n'
+                        f"    return status;\n}}\n")
+                done.add(target)
+                body = re.sub(rf"\.{slot} = {target}\b", f".{slot} = witness_{target}", body)
+            return before + body
+
+        text = tables.sub(speak, texts[file].decode())
+        if done:
+            texts[file] = ('#include "base/witness.h"\n' + text).encode()
+        wrapped += len(done)
     for file, place, words in CALLBACKS:
         text = texts[file].decode()
         if place not in text:
@@ -167,7 +182,7 @@ def seen_in(output):
         begins = re.search(r"\[ RUN      \] (\w+)", line)
         if begins:
             test = begins[1]
-        said = re.search(r"WITNESS (\w+) (\w+) (\w+)", line)
+        said = re.search(r"WITNESS (\w+) (\w+) ([\w-]+)", line)
         if said:
             seen[test].add(said.groups())
         left_out = re.search(r"\[  SKIPPED \] (\w+)", line)
