@@ -432,6 +432,8 @@ struct kit_call *kit_mw_start(struct kit_pd *pd, struct kit_mw **out);
 struct kit_call *kit_srq_start(struct kit_pd *pd, ULONG depth, ULONG sge, ULONG threshold,
                                struct kit_srq **out);
 
+struct kit_call *kit_modify_srq_start(struct kit_srq *srq, ULONG depth, ULONG threshold);
+
 struct kit_qp_sizes {
     ULONG receive_depth, initiator_depth, receive_sge, initiator_sge, inline_size;
 };
@@ -442,6 +444,16 @@ struct kit_call *kit_qp_start(struct kit_pd *pd, struct kit_cq *receive, struct 
                               struct kit_srq *srq, const struct kit_qp_sizes *sizes,
                               struct kit_qp **out);
 struct kit_qp_sizes kit_qp_modest(const struct kit_adapter *adapter);
+
+/* An object of any type but an adapter, and what it hangs on; PD and CQ only where needed. */
+struct kit_base {
+    struct kit_adapter *adapter;
+    struct kit_pd *pd;
+    struct kit_cq *cq;
+};
+BOOLEAN kit_base_open(struct kit *k, NDK_OBJECT_TYPE type, struct kit_base *base);
+struct kit_call *kit_any_start(struct kit_base *base, NDK_OBJECT_TYPE type,
+                               struct kit_object **out);
 
 /* Closes any object but an adapter; the record stays. kit_close() waits for the end. */
 struct kit_call *kit_close_start(struct kit_object *object);

@@ -329,3 +329,52 @@ BOOLEAN kit_qp_new(struct kit_pd *pd, struct kit_cq *receive, struct kit_cq *ini
 {
     return kit_answer_is(kit_qp_start(pd, receive, initiator, NULL, sizes, out), STATUS_SUCCESS);
 }
+
+/* ---- any type ------------------------------------------------------------------------------- */
+
+BOOLEAN kit_base_open(struct kit *k, NDK_OBJECT_TYPE type, struct kit_base *base)
+{
+    RtlZeroMemory(base, sizeof *base);
+    TRY_OR_FALSE(kit_adapter_open(k, &base->adapter));
+    if (type == NdkObjectTypeMr || type == NdkObjectTypeMw || type == NdkObjectTypeSrq ||
+        type == NdkObjectTypeQp)
+        TRY_OR_FALSE(kit_pd_new(base->adapter, &base->pd));
+    if (type == NdkObjectTypeQp)
+        TRY_OR_FALSE(kit_cq_new(base->adapter, 16, &base->cq));
+    return TRUE;
+}
+
+#define TAKE(kind, start)                                                                          \
+    do {                                                                                           \
+        struct kit_##kind *record_ = NULL;                                                         \
+        struct kit_call *call_ = (start);                                                          \
+                                                                                                   \
+        *out = record_ ? &record_->object : NULL;                                                  \
+        return call_;                                                                              \
+    } while (0)
+
+struct kit_call *kit_any_start(struct kit_base *base, NDK_OBJECT_TYPE type, struct kit_object **out)
+{
+    const SOCKADDR_INET *local = &base->adapter->object.k->config->local;
+
+    switch (type) {
+    case NdkObjectTypeCq:
+        TAKE(cq, kit_cq_start(base->adapter, 16, &record_));
+    case NdkObjectTypePd:
+        TAKE(pd, kit_pd_start(base->adapter, &record_));
+    case NdkObjectTypeConnector:
+        TAKE(connector, kit_connector_start(base->adapter, &record_));
+    case NdkObjectTypeListener:
+        TAKE(listener, kit_listener_start(base->adapter, &record_));
+    case NdkObjectTypeSharedEndpoint:
+        TAKE(endpoint, kit_endpoint_start(base->adapter, local, &record_));
+    case NdkObjectTypeMr:
+        TAKE(mr, kit_mr_start(base->pd, FALSE, &record_));
+    case NdkObjectTypeMw:
+        TAKE(mw, kit_mw_start(base->pd, &record_));
+    case NdkObjectTypeSrq:
+        TAKE(srq, kit_srq_start(base->pd, 16, 1, 0, &record_));
+    default:
+        TAKE(qp, kit_qp_start(base->pd, base->cq, base->cq, NULL, NULL, &record_));
+    }
+}

@@ -444,3 +444,13 @@ NTSTATUS kit_moderate(struct kit_cq *cq, ULONG interval_us, ULONG count)
                    "NdkControlCqInterruptModeration returned STATUS_PENDING");
     return status;
 }
+
+struct kit_call *kit_modify_srq_start(struct kit_srq *srq, ULONG depth, ULONG threshold)
+{
+    struct kit_call *call = kit_call_new(srq->object.k, &srq->object, "NdkModifySrq");
+
+    if (call)
+        kit_call_returned(
+            call, srq->table->NdkModifySrq(srq->ndk, depth, threshold, kit_request_done, call));
+    return call;
+}

@@ -5,71 +5,16 @@
  */
 #include "kit.h"
 
-/* ---- one object of any type ----------------------------------------------------------------- */
-
-/* What the objects of a case hang on; PD and CQ only where the type needs them. */
-struct base {
-    struct kit_adapter *adapter;
-    struct kit_pd *pd;
-    struct kit_cq *cq;
-};
-
-static BOOLEAN base_open(struct kit *k, NDK_OBJECT_TYPE type, struct base *base)
-{
-    TRY_OR_FALSE(kit_adapter_open(k, &base->adapter));
-    if (type == NdkObjectTypeMr || type == NdkObjectTypeMw || type == NdkObjectTypeSrq ||
-        type == NdkObjectTypeQp)
-        TRY_OR_FALSE(kit_pd_new(base->adapter, &base->pd));
-    if (type == NdkObjectTypeQp)
-        TRY_OR_FALSE(kit_cq_new(base->adapter, 16, &base->cq));
-    return TRUE;
-}
-
-#define TAKE(kind, start)                                                                          \
-    do {                                                                                           \
-        struct kit_##kind *record_ = NULL;                                                         \
-        struct kit_call *call_ = (start);                                                          \
-                                                                                                   \
-        *out = record_ ? &record_->object : NULL;                                                  \
-        return call_;                                                                              \
-    } while (0)
-
-static struct kit_call *make(struct base *base, NDK_OBJECT_TYPE type, struct kit_object **out)
-{
-    struct kit *k = base->adapter->object.k;
-
-    switch (type) {
-    case NdkObjectTypeCq:
-        TAKE(cq, kit_cq_start(base->adapter, 16, &record_));
-    case NdkObjectTypePd:
-        TAKE(pd, kit_pd_start(base->adapter, &record_));
-    case NdkObjectTypeConnector:
-        TAKE(connector, kit_connector_start(base->adapter, &record_));
-    case NdkObjectTypeListener:
-        TAKE(listener, kit_listener_start(base->adapter, &record_));
-    case NdkObjectTypeSharedEndpoint:
-        TAKE(endpoint, kit_endpoint_start(base->adapter, &k->config->local, &record_));
-    case NdkObjectTypeMr:
-        TAKE(mr, kit_mr_start(base->pd, FALSE, &record_));
-    case NdkObjectTypeMw:
-        TAKE(mw, kit_mw_start(base->pd, &record_));
-    case NdkObjectTypeSrq:
-        TAKE(srq, kit_srq_start(base->pd, 16, 1, 0, &record_));
-    default:
-        TAKE(qp, kit_qp_start(base->pd, base->cq, base->cq, NULL, NULL, &record_));
-    }
-}
-
 /* ---- every type ----------------------------------------------------------------------------- */
 
 static VOID created_and_closed(struct kit *k)
 {
     NDK_OBJECT_TYPE type = (NDK_OBJECT_TYPE)k->test->arg;
     struct kit_object *object;
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, type, &base));
-    TRY(kit_answer_is(make(&base, type, &object), STATUS_SUCCESS));
+    TRY(kit_base_open(k, type, &base));
+    TRY(kit_answer_is(kit_any_start(&base, type, &object), STATUS_SUCCESS));
     TRY(kit_close(object));
 }
 
@@ -89,10 +34,10 @@ static VOID extensions(struct kit *k)
 {
     NDK_OBJECT_TYPE type = (NDK_OBJECT_TYPE)k->test->arg;
     struct kit_object *object;
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, type, &base));
-    TRY(kit_answer_is(make(&base, type, &object), STATUS_SUCCESS));
+    TRY(kit_base_open(k, type, &base));
+    TRY(kit_answer_is(kit_any_start(&base, type, &object), STATUS_SUCCESS));
     TRY(extension_unknown(
         k, object->header,
         CONTAINING_RECORD(object, struct kit_cq, object)->table->NdkQueryExtension));
@@ -110,12 +55,12 @@ static VOID no_resources(struct kit *k)
 {
     NDK_OBJECT_TYPE type = (NDK_OBJECT_TYPE)k->test->arg;
     struct kit_object *object;
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, type, &base));
+    TRY(kit_base_open(k, type, &base));
     TRY(kit_make_fail(k, k->test->function, STATUS_INSUFFICIENT_RESOURCES));
-    TRY(kit_answer_is(make(&base, type, &object), STATUS_INSUFFICIENT_RESOURCES));
-    TRY(kit_answer_is(make(&base, type, &object), STATUS_SUCCESS));
+    TRY(kit_answer_is(kit_any_start(&base, type, &object), STATUS_INSUFFICIENT_RESOURCES));
+    TRY(kit_answer_is(kit_any_start(&base, type, &object), STATUS_SUCCESS));
 }
 
 #define MANY 32
@@ -125,11 +70,11 @@ static VOID many(struct kit *k)
     NDK_OBJECT_TYPE type = (NDK_OBJECT_TYPE)k->test->arg;
     struct kit_object *objects[MANY];
     struct kit_call *calls[MANY];
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, type, &base));
+    TRY(kit_base_open(k, type, &base));
     for (ULONG i = 0; i < MANY; i++)
-        calls[i] = make(&base, type, &objects[i]);
+        calls[i] = kit_any_start(&base, type, &objects[i]);
     for (ULONG i = 0; i < MANY; i++)
         TRY(kit_answer_is(calls[i], STATUS_SUCCESS));
     for (ULONG i = 0; i < MANY; i++) /* every other one first */
@@ -189,7 +134,8 @@ static ULONG qp_limit(const NDK_ADAPTER_INFO *info, enum qp_limit which)
 }
 
 /* One of the sizes at its limit, then above it, with an SRQ or without. */
-static VOID qp_limits_of(struct kit *k, enum qp_limit which, struct base *base, struct kit_srq *srq)
+static VOID qp_limits_of(struct kit *k, enum qp_limit which, struct kit_base *base,
+                         struct kit_srq *srq)
 {
     struct kit_qp_sizes sizes = kit_qp_modest(base->adapter);
     ULONG limit = qp_limit(&base->adapter->info, which);
@@ -209,18 +155,18 @@ static VOID qp_limits_of(struct kit *k, enum qp_limit which, struct base *base, 
 
 static VOID qp_limits(struct kit *k)
 {
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, NdkObjectTypeQp, &base));
+    TRY(kit_base_open(k, NdkObjectTypeQp, &base));
     qp_limits_of(k, (enum qp_limit)k->test->arg, &base, NULL);
 }
 
 static VOID qp_limits_with_srq(struct kit *k)
 {
     struct kit_srq *srq;
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, NdkObjectTypeQp, &base));
+    TRY(kit_base_open(k, NdkObjectTypeQp, &base));
     TRY(kit_answer_is(kit_srq_start(base.pd, 16, 1, 0, &srq), STATUS_SUCCESS));
     qp_limits_of(k, (enum qp_limit)k->test->arg, &base, srq);
 }
@@ -229,9 +175,9 @@ static VOID srq_limits(struct kit *k)
 {
     const NDK_ADAPTER_INFO *info;
     struct kit_srq *srq;
-    struct base base;
+    struct kit_base base;
 
-    TRY(base_open(k, NdkObjectTypeSrq, &base));
+    TRY(kit_base_open(k, NdkObjectTypeSrq, &base));
     info = &base.adapter->info;
     TRY(kit_status_among(
         k, KIT_HERE, "NdkCreateSrq of MaxSrqDepth and MaxReceiveRequestSge",
