@@ -526,6 +526,7 @@ static VOID refuses_server(struct kit *k)
     CHECK_STATUS(k, "closing a listener whose connector is open", close->returned, STATUS_PENDING);
     TRY(kit_tell(k, "closing", NULL, 0));
     TRY(kit_hear(k, "refused", NULL, 0));
+    CHECK_EQUAL(k, "connect events", kit_os_get(&end.listener->events), 1);
     TRY(kit_close(&end.connector->object));
     TRY(kit_answer_is(close, STATUS_SUCCESS));
 }

@@ -207,7 +207,7 @@ static void retire_locked(struct conn_queue *queue, conn_queue_sink *sink, void 
         if (!atomic_load_explicit(&wr->finished, memory_order_acquire) &&
             !RED("queue_unfinished_retired"))
             break;
-        if (!(wr->flags & CONN_WR_SILENT) ||
+        if (!(wr->flags & CONN_WR_SILENT) || RED("queue-tells-silent-success") ||
             (!NT_SUCCESS(wr->status) && !RED("silent_failure_suppressed")))
             completion_from(&list[count++], wr);
         head_pop(queue);

@@ -223,7 +223,9 @@ static VOID cq_arm(NDK_CQ *ndk, ULONG type)
         break;
     }
     os_mutex_lock(&cq->lock);
-    if (strength > cq->arm)
+    if (strength > cq->arm && !(RED("arm-larger-number-holds") && cq->arm == ARM_SOLICITED))
+        cq->arm = strength;
+    else if (RED("arm-larger-number-holds") && strength == ARM_SOLICITED)
         cq->arm = strength;
     if (!NT_SUCCESS(cq->failure)) {
         if (!cq->failure_told && !(cq->running && cq->due))

@@ -336,6 +336,8 @@ static VOID listener_control(NDK_LISTENER *ndk, BOOLEAN pause)
     struct listener *listener = listener_from(ndk);
     int err = 0;
 
+    if (RED("listener-pause-ignored"))
+        return;
     os_mutex_lock(&listener->lock);
     if (listener->state == LISTENER_LISTENING && (pause != FALSE) != listener->paused) {
         listener->paused = pause != FALSE;

@@ -218,7 +218,7 @@ static NTSTATUS register_check(struct mr *mr, const MDL *mdl, SIZE_T length, ULO
         return register_fail(mr, STATUS_INVALID_DEVICE_REQUEST,
                              "wrong kind of region (have FastRegister TRUE, need FALSE)");
     /* Remote write is two bits, the second of them local write. */
-    if ((flags & ~0xfu) != 0 || (flags & 0x5u) == 0x4u)
+    if ((flags & ~(RED("mr-sink-flag-refused") ? 0x7u : 0xfu)) != 0 || (flags & 0x5u) == 0x4u)
         return object_fail(&mr->object, CALL_REGISTER_MR, STATUS_INVALID_PARAMETER,
                            "bad Flags (have 0x%x, need an OR of 0x1, 0x2, 0x5 and 0x8), "
                            "rule NDKPI 2.2",

@@ -199,6 +199,12 @@ NTSTATUS object_close(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_COMPLETION complet
     struct early *early = NULL;
     bool last;
 
+    if (RED("object-dispatch-read-back")) {
+        NDK_EXTENSION_INTERFACE extension;
+
+        ((NDK_PD *)(void *)header)
+            ->Dispatch->NdkQueryExtension(header, &(GUID){0}, header->Version, &extension);
+    }
     if (atomic_exchange(&object->closed, true)) {
         nt_finding("%s #%u: NdkClose: closed twice, rule C2", object->class->name, object->id);
         return STATUS_SUCCESS;
@@ -327,7 +333,7 @@ KIRQL callback_enter(void)
 {
     KIRQL before = KeGetCurrentIrql();
 
-    nt_irql_set(DISPATCH_LEVEL);
+    nt_irql_set(RED("object-callback-irql-high") ? DISPATCH_LEVEL + 1 : DISPATCH_LEVEL);
     return before;
 }
 

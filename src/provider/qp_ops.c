@@ -230,11 +230,12 @@ static void complete(struct qp *qp, struct cq *cq, const struct conn_completion 
 
             entries[i] = (struct cq_entry){
                 .status = c->status,
-                .octets = c->octets,
+                .octets = c->octets + (RED("qp-octets-one-more") ? 1 : 0),
                 .qp_context = qp->context,
                 .context = c->context,
-                .type =
-                    c->invalidated ? NdkOperationTypeReceiveAndInvalidate : operation_types[c->op],
+                .type = c->invalidated && !RED("qp-invalidated-receive-is-plain")
+                            ? NdkOperationTypeReceiveAndInvalidate
+                            : operation_types[c->op],
                 .provider_code = c->provider_code,
                 .token = c->token,
                 .solicits = c->solicited || (!NT_SUCCESS(c->status) && !RED("error_not_solicited")),

@@ -190,7 +190,9 @@ NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UIN
     uint32_t inbound, outbound;
 
     if (status == STATUS_SUCCESS)
-        status = post_payload(&post, sgl, sges, post.qp->max_read_sge);
+        status = post_payload(&post, sgl, sges,
+                              RED("post-reads-by-initiator-sges") ? post.qp->max_initiator_sge
+                                                                  : post.qp->max_read_sge);
     if (status != STATUS_SUCCESS)
         return status;
     conn_limits(post.conn, &inbound, &outbound);

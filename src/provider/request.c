@@ -31,6 +31,8 @@ static void request_call(struct request *request)
 {
     KIRQL before = callback_enter();
 
+    if (RED("object-reserved-written"))
+        request->owner->header.NdkReserved.rf[1] = request;
     if (request->create_fn)
         request->create_fn(request->context, request->status,
                            request->result ? &request->result->header : NULL);
@@ -147,9 +149,14 @@ NTSTATUS request_answer(struct object *owner, enum call call, NDK_FN_REQUEST_COM
 
     if (mode == PEND_NEVER) {
         completion_check(owner, call, completion != NULL);
-        return status;
+        if (!RED("object-answers-inline-and-later"))
+            return status;
     }
     request = request_new(owner, call, completion, context);
+    if (request && mode == PEND_NEVER) {
+        request_complete(request, status);
+        return status;
+    }
     return request ? request_defer(request, mode, status) : status;
 }
 
