@@ -383,7 +383,8 @@ struct kit_connector {
     KEVENT event; /* set (notification) by the disconnect event */
     volatile LONG disconnects;
     ULONG reason; /* of it, with the Ex calls */
-    /* Called inside the disconnect event, before its event is set; may be NULL. */
+    /* Called inside the disconnect event, before its event is set; may be NULL. See
+     * kit_on_disconnect(). */
     VOID (*in_callback)(struct kit_connector *connector);
     PVOID context;
 };
@@ -608,6 +609,9 @@ struct kit_call *kit_accept_start(struct kit_connector *connector, struct kit_qp
 struct kit_call *kit_complete_plain(struct kit_connector *connector);
 struct kit_call *kit_accept_plain(struct kit_connector *connector, struct kit_qp *qp,
                                   const struct kit_connect_options *options);
+/* Sets in_callback and context; at any time before the event. */
+VOID kit_on_disconnect(struct kit_connector *connector,
+                       VOID (*in_callback)(struct kit_connector *connector), PVOID context);
 NTSTATUS kit_reject(struct kit_connector *connector, const VOID *data, ULONG length);
 struct kit_call *kit_disconnect_start(struct kit_connector *connector);
 ULONG kit_address_length(const SOCKADDR_INET *address);

@@ -141,9 +141,19 @@ struct kit_call *kit_connect_endpoint(struct kit_connector *connector, struct ki
     return call;
 }
 
+VOID kit_on_disconnect(struct kit_connector *connector,
+                       VOID (*in_callback)(struct kit_connector *connector), PVOID context)
+{
+    kit_os_lock(&connector->object.k->in->lock);
+    connector->in_callback = in_callback;
+    connector->context = context;
+    kit_os_unlock(&connector->object.k->in->lock);
+}
+
 static VOID disconnected(PVOID context, ULONG reason)
 {
     struct kit_connector *connector = context;
+    VOID (*in_callback)(struct kit_connector *);
 
     kit_event_enter(&connector->object, "the disconnect event");
     if (kit_os_add(&connector->disconnects, 1) > 1)
@@ -151,8 +161,11 @@ static VOID disconnected(PVOID context, ULONG reason)
                    "a second disconnect event of connector #%u",
                    (unsigned)connector->object.number);
     connector->reason = reason;
-    if (connector->in_callback)
-        connector->in_callback(connector);
+    kit_os_lock(&connector->object.k->in->lock);
+    in_callback = connector->in_callback;
+    kit_os_unlock(&connector->object.k->in->lock);
+    if (in_callback)
+        in_callback(connector);
     KeSetEvent(&connector->event, IO_NO_INCREMENT, FALSE);
     kit_event_leave(&connector->object);
 }

@@ -44,7 +44,7 @@ struct kit_inside {
     kit_then_function *next_then;
     PVOID next_context;
     BOOLEAN hide_dispatch;
-    const char *volatile doing;
+    const char *doing; /* under the lock */
     struct kit_channel *channel;
     struct kit *older; /* in the graveyard */
 };

@@ -220,7 +220,11 @@ VOID kit_settle(struct kit *k)
 
 VOID kit_doing(struct kit *k, const char *function)
 {
+    if (KeGetCurrentIrql() >= DISPATCH_LEVEL)
+        return; /* a callback; it is the case's thread that is told of when it hangs */
+    kit_os_lock(&k->in->lock);
     k->in->doing = function;
+    kit_os_unlock(&k->in->lock);
 }
 
 /* ---- the door's help ------------------------------------------------------------------------ */

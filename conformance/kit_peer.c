@@ -298,8 +298,7 @@ static BOOLEAN peer_join(struct kit_peer *peer, const SOCKADDR_INET *address)
 
     TRY_OR_FALSE(peer_open(peer));
     TRY_OR_FALSE(kit_connector_new(end->adapter, &end->connector));
-    end->connector->context = peer;
-    end->connector->in_callback = on_disconnect;
+    kit_on_disconnect(end->connector, on_disconnect, peer);
     TRY_OR_FALSE(
         kit_answer_is(kit_connect_start(end->connector, end->qp, address, NULL), STATUS_SUCCESS));
     TRY_OR_FALSE(kit_answer_is(kit_complete_start(end->connector), STATUS_SUCCESS));
@@ -424,8 +423,7 @@ static BOOLEAN serve_accept(struct kit_peer *peer, SOCKADDR_INET *address, ULONG
     kit_os_print("\n");
     peer->k->in->deadline = kit_os_ms() + idle_ms;
     TRY_OR_FALSE(kit_incoming(end->listener, &end->connector));
-    end->connector->context = peer;
-    end->connector->in_callback = on_disconnect;
+    kit_on_disconnect(end->connector, on_disconnect, peer);
     peer->k->in->deadline = kit_os_ms() + peer->config.limit_ms;
     return kit_answer_is(kit_accept_start(end->connector, end->qp, NULL), STATUS_SUCCESS);
 }

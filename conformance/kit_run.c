@@ -77,9 +77,10 @@ VOID kit_half_start(struct kit_half *half, struct kit_half *other)
 static VOID half_outcome(struct kit_half *half, struct kit_outcome *outcome)
 {
     struct kit_inside *in = half->k->in;
-    const char *doing = in->doing;
+    const char *doing;
 
     kit_os_lock(&in->lock);
+    doing = in->doing;
     outcome->verdict = KIT_PASS;
     outcome->second_hand = FALSE;
     outcome->text[0] = '\0';
@@ -103,17 +104,23 @@ static VOID half_outcome(struct kit_half *half, struct kit_outcome *outcome)
     kit_os_unlock(&in->lock);
 }
 
-VOID kit_half_end(struct kit_half *half, struct kit_outcome *outcome)
+static BOOLEAN half_hangs(struct kit_half *half)
 {
     LARGE_INTEGER limit;
 
     limit.QuadPart = -10000ll * half->limit_ms;
-    outcome->hangs =
-        KeWaitForSingleObject(&half->over, Executive, KernelMode, FALSE, &limit) != STATUS_SUCCESS;
+    return KeWaitForSingleObject(&half->over, Executive, KernelMode, FALSE, &limit) !=
+           STATUS_SUCCESS;
+}
+
+VOID kit_half_end(struct kit_half *half, struct kit_outcome *outcome)
+{
+    outcome->hangs = half_hangs(half);
     half_outcome(half, outcome);
-    if (half->k->in->abandoned)
-        outcome->hangs = TRUE;
-    else if (!outcome->hangs) {
+    if (outcome->hangs)
+        return;
+    outcome->hangs = half->k->in->abandoned;
+    if (!outcome->hangs) {
         kit_life_bury(half->k);
         kit_os_free(half);
     }
@@ -261,8 +268,9 @@ static VOID run_both(const struct kit_case *test, const struct kit_config *confi
     kit_half_start(server, client);
     kit_half_start(client, server);
     RtlZeroMemory(&other, sizeof other);
-    kit_half_end(client, outcome);
+    (void)half_hangs(client); /* until then each may tell the other that it failed */
     kit_half_end(server, &other);
+    kit_half_end(client, outcome);
     join(outcome, &other);
     if (!outcome->hangs && !other.hangs) {
         kit_channel_empty(&channels->a);

@@ -20,7 +20,7 @@ struct scene {
     struct kit_memory *memory;
     struct kit_call *other;
     SOCKADDR_INET address;
-    UCHAR lam[256];
+    ULONGLONG lam[32]; /* aligned as a mapping is */
     ULONG lam_size, fbo;
 };
 

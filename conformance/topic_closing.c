@@ -452,8 +452,7 @@ static VOID connector_in_its_event(struct kit *k)
 
     TRY(inside != NULL);
     TRY(kit_pair_open(k, NULL, &pair));
-    pair.b.connector->context = inside;
-    pair.b.connector->in_callback = disconnected_closes;
+    kit_on_disconnect(pair.b.connector, disconnected_closes, inside);
     TRY(kit_disconnect_start(pair.a.connector) != NULL);
     check_inside(k, inside, "closing a connector inside its disconnect event");
 }
