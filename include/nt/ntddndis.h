@@ -25,6 +25,24 @@
 
 SOFTNDK_BEGIN_C
 
+/* Characters of an interface's name without its terminator. */
+#define NDIS_IF_MAX_STRING_SIZE IF_MAX_STRING_SIZE
+
+/* What an interface is made of, as far as it is told (MIB_IF_ROW2). */
+typedef enum _NDIS_MEDIUM {
+    NdisMedium802_3 = 0,
+    NdisMediumInfiniBand = 16,
+    NdisMediumLoopback = 17
+} NDIS_MEDIUM,
+    *PNDIS_MEDIUM;
+
+typedef enum _NDIS_PHYSICAL_MEDIUM {
+    NdisPhysicalMediumUnspecified = 0,
+    NdisPhysicalMediumInfiniband = 11,
+    NdisPhysicalMedium802_3 = 14
+} NDIS_PHYSICAL_MEDIUM,
+    *PNDIS_PHYSICAL_MEDIUM;
+
 /* First member of NDIS structures: what it is, which revision, and its size in bytes. */
 typedef struct _NDIS_OBJECT_HEADER {
     UCHAR Type;

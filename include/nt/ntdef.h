@@ -49,8 +49,10 @@ SOFTNDK_BEGIN_C
 #endif
 #endif
 
-#define FORCEINLINE         static __forceinline
+/* Without `static`, which consumers write before it themselves. Ours have it. */
+#define FORCEINLINE         __forceinline
 #define CFORCEINLINE        FORCEINLINE
+#define SOFTNDK_INLINE      static __forceinline
 #define DECLSPEC_ALIGN(x)   __attribute__((aligned(x)))
 #define DECLSPEC_CACHEALIGN DECLSPEC_ALIGN(64)
 #define DECLSPEC_NORETURN   __attribute__((noreturn))
@@ -204,6 +206,16 @@ typedef LONG NTSTATUS, *PNTSTATUS;
 #define C_ASSERT(e) static_assert(e, #e)
 #else
 #define C_ASSERT(e) _Static_assert(e, #e)
+#endif
+
+/* As in the kit, not in C++. NOMINMAX keeps them away. Both evaluate an argument twice. */
+#if !defined(__cplusplus) && !defined(NOMINMAX)
+#ifndef min
+#define min(a, b) (((a) < (b)) ? (a) : (b))
+#endif
+#ifndef max
+#define max(a, b) (((a) > (b)) ? (a) : (b))
+#endif
 #endif
 
 /* ---- composite types ---- */

@@ -9,6 +9,7 @@
 #define SOFTNDK_WSK_H
 
 #include "ifdef.h"
+#include "ip2string.h"
 #include "ntddk.h"
 #include "ws2def.h"
 #include "ws2ipdef.h"

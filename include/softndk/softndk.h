@@ -20,6 +20,11 @@
  *   SOFTNDK_PEND      see softndk_set_pend()
  *   SOFTNDK_FAIL      see softndk_set_fail()
  *   SOFTNDK_LOG       none, error (default), info, debug;  SOFTNDK_LOG_FILE: a path, else stderr
+ *   SOFTNDK_REGISTRY  the file that the registry comes from and goes to; none: it is not kept
+ *   SOFTNDK_FILES     the folder that drivers' files are in (ZwCreateFile);
+ *                     default: softndk-files-<user> in TMPDIR
+ *   SOFTNDK_FINDINGS  report (default), or abort: stop at the first finding
+ *   SOFTNDK_STACKS    frames of the call stacks in softndk_report(), 1 to 32; 8
  *   SOFTNDK_TOLERANT  1: an adapter close inside a callback leaks instead of aborting
  */
 #ifndef SOFTNDK_SOFTNDK_H
@@ -142,6 +147,38 @@ size_t softndk_reason(const NDK_OBJECT_HEADER *object, char *text, size_t size);
  */
 size_t softndk_reason_text(ULONG code, char *text, size_t size);
 
+/* ---- what a run leaves behind --------------------------------------------------------------- */
+
+/*
+ * Misuses of NDK and of kernel services found so far in this process (waiting at DISPATCH_LEVEL,
+ * freeing an MDL whose pages are locked, ...): each one is also a line "finding: ..." of the log.
+ */
+ULONG softndk_finding_count(void);
+
+/*
+ * Tells, a line a call, the findings of this process and what its consumers made and have not given
+ * back: pool by tag, MDLs, work items, lookaside lists, resources, timers that are set, threads
+ * that run, open handles; each with how many, how much, and the call stack that made the first of
+ * them. Call it when the consumer has unloaded. line may be NULL; text ends with the call. Returns
+ * the number of findings and things left: 0 is a clean run. What was told is not said again at the
+ * end of the process, which otherwise logs what is left. IRQL PASSIVE_LEVEL.
+ */
+size_t softndk_report(void (*line)(void *context, const char *text), void *context);
+
+/* ---- the simulated kernel's surroundings ----------------------------------------------------- */
+
+/*
+ * Sets a registry value, for a driver to find: key is a whole path ("\\Registry\\Machine\\...",
+ * "HKEY_LOCAL_MACHINE\\..."), made with all that leads to it; name the value's, "" for the default
+ * one; value in the notation of .reg files (docs/nt-surface.md), a number (REG_DWORD) or any other
+ * text (REG_SZ). UTF-8. The file SOFTNDK_REGISTRY follows, if there is one.
+ * STATUS_SUCCESS, STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES. IRQL PASSIVE_LEVEL.
+ */
+NTSTATUS softndk_registry_set(const char *key, const char *name, const char *value);
+
+/* Tells the registry, line by line, in that notation. line must not call the registry. */
+void softndk_registry_tell(void (*line)(void *context, const char *text), void *context);
+
 /* ---- steering, for tests -------------------------------------------------------------------- */
 
 /*
@@ -164,12 +201,6 @@ NTSTATUS softndk_set_pend(const char *mode);
  * (nothing changed).
  */
 NTSTATUS softndk_set_fail(const char *rules);
-
-/*
- * Misuses of kernel services found so far in this process (waiting at DISPATCH_LEVEL, freeing an
- * MDL whose pages are locked, ...): each one is also a line "finding: ..." of the log.
- */
-ULONG softndk_finding_count(void);
 
 /* The options as a table, one a line: name, default, range, unit, meaning. */
 size_t softndk_options_describe(char *text, size_t size);

@@ -29,7 +29,7 @@ static void raising_returns_the_former_level(void **state)
     assert_int_equal(KfRaiseIrql(DISPATCH_LEVEL), DISPATCH_LEVEL);
     KeLowerIrql(older);
     assert_int_equal(KeGetCurrentIrql(), APC_LEVEL);
-    KeLowerIrql(old);
+    KfLowerIrql(old);
     assert_int_equal(KeGetCurrentIrql(), PASSIVE_LEVEL);
     assert_int_equal(nt_finding_count(), findings);
 }

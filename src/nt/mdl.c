@@ -7,6 +7,7 @@
  * they must be right whatever becomes of the addresses in the structure.
  * Locking pins nothing; it checks that the memory is there, once, and keeps the state that Windows
  * keeps, so that unbalanced calls are found. Called by consumers; no lock, an MDL has one owner.
+ * MDLs that nobody frees are reported (left.h).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,7 +15,6 @@
 
 #include "nt/nt.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,15 +22,9 @@
 #include <unistd.h>
 
 #include "base/red.h"
+#include "nt/left.h"
 
 _Static_assert(sizeof(MDL) % sizeof(PFN_NUMBER) == 0, "the page array follows the structure");
-
-static atomic_size_t mdl_live;
-
-size_t nt_mdl_live(void)
-{
-    return atomic_load_explicit(&mdl_live, memory_order_relaxed);
-}
 
 /* Pages that [address, address + length) touches. */
 static size_t span_pages(uintptr_t address, size_t length)
@@ -60,8 +54,11 @@ PMDL IoAllocateMdl(PVOID VirtualAddress, ULONG Length, BOOLEAN SecondaryBuffer, 
     PMDL *link;
 
     (void)ChargeQuota;
-    if (!mdl)
+    (void)nt_irql_at_most(DISPATCH_LEVEL, "IoAllocateMdl", NT_CALLER);
+    if (!mdl || !nt_left_add(NT_LEFT_MDL, mdl, size, 0, 0, NT_CALLER)) {
+        free(mdl);
         return NULL;
+    }
     mdl->Size = (CSHORT)(size > MAXSHORT ? MAXSHORT : size);
     mdl->StartVa = PAGE_ALIGN(VirtualAddress);
     mdl->ByteOffset = BYTE_OFFSET(VirtualAddress);
@@ -72,15 +69,19 @@ PMDL IoAllocateMdl(PVOID VirtualAddress, ULONG Length, BOOLEAN SecondaryBuffer, 
             link = &(*link)->Next;
         *link = mdl;
     }
-    atomic_fetch_add_explicit(&mdl_live, 1, memory_order_relaxed);
     return mdl;
 }
 
 VOID IoFreeMdl(PMDL Mdl)
 {
+    (void)nt_irql_at_most(DISPATCH_LEVEL, "IoFreeMdl", NT_CALLER);
+    if (!nt_left_drop(NT_LEFT_MDL, Mdl)) {
+        nt_finding_from(NT_CALLER, "IoFreeMdl: %p is no MDL of IoAllocateMdl, or freed already",
+                        (void *)Mdl);
+        return;
+    }
     if (Mdl->MdlFlags & MDL_PAGES_LOCKED)
-        nt_finding("IoFreeMdl: the pages of MDL %p are still locked", (void *)Mdl);
-    atomic_fetch_sub_explicit(&mdl_live, 1, memory_order_relaxed);
+        nt_finding_from(NT_CALLER, "IoFreeMdl: the pages of MDL %p are still locked", (void *)Mdl);
     free(Mdl);
 }
 
@@ -98,7 +99,8 @@ VOID MmBuildMdlForNonPagedPool(PMDL MemoryDescriptorList)
     PMDL mdl = MemoryDescriptorList;
 
     if (mdl->MdlFlags & MDL_PAGES_LOCKED)
-        nt_finding("MmBuildMdlForNonPagedPool: the pages of MDL %p are locked", (void *)mdl);
+        nt_finding_from(NT_CALLER, "MmBuildMdlForNonPagedPool: the pages of MDL %p are locked",
+                        (void *)mdl);
     fill_pages(mdl);
     mdl->MdlFlags |= MDL_SOURCE_IS_NONPAGED_POOL;
     mdl->MappedSystemVa = MmGetMdlVirtualAddress(mdl);
@@ -133,13 +135,15 @@ VOID MmProbeAndLockPages(PMDL MemoryDescriptorList, KPROCESSOR_MODE AccessMode,
 
     (void)AccessMode;
     if (mdl->MdlFlags & (MDL_PAGES_LOCKED | MDL_PARTIAL | MDL_SOURCE_IS_NONPAGED_POOL)) {
-        nt_finding("MmProbeAndLockPages: MDL %p is locked or built already (flags 0x%x)",
-                   (void *)mdl, (unsigned)mdl->MdlFlags);
+        nt_finding_from(NT_CALLER,
+                        "MmProbeAndLockPages: MDL %p is locked or built already (flags 0x%x)",
+                        (void *)mdl, (unsigned)mdl->MdlFlags);
         return;
     }
     if (!is_mapped(mdl_address(mdl), mdl->ByteCount)) {
-        nt_finding("MmProbeAndLockPages: no memory at %p, %u bytes (STATUS_ACCESS_VIOLATION)",
-                   MmGetMdlVirtualAddress(mdl), mdl->ByteCount);
+        nt_finding_from(NT_CALLER,
+                        "MmProbeAndLockPages: no memory at %p, %u bytes (STATUS_ACCESS_VIOLATION)",
+                        MmGetMdlVirtualAddress(mdl), mdl->ByteCount);
         return;
     }
     fill_pages(mdl);
@@ -153,7 +157,7 @@ VOID MmUnlockPages(PMDL MemoryDescriptorList)
     PMDL mdl = MemoryDescriptorList;
 
     if (!(mdl->MdlFlags & MDL_PAGES_LOCKED)) {
-        nt_finding("MmUnlockPages: MDL %p is not locked", (void *)mdl);
+        nt_finding_from(NT_CALLER, "MmUnlockPages: MDL %p is not locked", (void *)mdl);
         return;
     }
     mdl->MdlFlags &= (CSHORT) ~(MDL_PAGES_LOCKED | MDL_WRITE_OPERATION | MDL_MAPPED_TO_SYSTEM_VA);
@@ -166,7 +170,8 @@ PVOID MmMapLockedPages(PMDL MemoryDescriptorList, KPROCESSOR_MODE AccessMode)
 
     (void)AccessMode;
     if (!(mdl->MdlFlags & (MDL_PAGES_LOCKED | MDL_PARTIAL)))
-        nt_finding("MmMapLockedPages: the pages of MDL %p are not locked", (void *)mdl);
+        nt_finding_from(NT_CALLER, "MmMapLockedPages: the pages of MDL %p are not locked",
+                        (void *)mdl);
     mdl->MdlFlags |= MDL_MAPPED_TO_SYSTEM_VA;
     mdl->MappedSystemVa = MmGetMdlVirtualAddress(mdl);
     return mdl->MappedSystemVa;
@@ -177,7 +182,8 @@ VOID MmUnmapLockedPages(PVOID BaseAddress, PMDL MemoryDescriptorList)
     PMDL mdl = MemoryDescriptorList;
 
     if (!(mdl->MdlFlags & MDL_MAPPED_TO_SYSTEM_VA) || mdl->MappedSystemVa != BaseAddress) {
-        nt_finding("MmUnmapLockedPages: MDL %p is not mapped at %p", (void *)mdl, BaseAddress);
+        nt_finding_from(NT_CALLER, "MmUnmapLockedPages: MDL %p is not mapped at %p", (void *)mdl,
+                        BaseAddress);
         return;
     }
     mdl->MdlFlags &= (CSHORT)~MDL_MAPPED_TO_SYSTEM_VA;
@@ -196,14 +202,15 @@ VOID IoBuildPartialMdl(PMDL SourceMdl, PMDL TargetMdl, PVOID VirtualAddress, ULO
     if (RED("nt-mdl-partial-from-start"))
         skip = 0;
     if (address < mdl_address(SourceMdl) || before >= SourceMdl->ByteCount || length > room) {
-        nt_finding("IoBuildPartialMdl: %p, %zu bytes, is not inside MDL %p", VirtualAddress, length,
-                   (void *)SourceMdl);
+        nt_finding_from(NT_CALLER, "IoBuildPartialMdl: %p, %zu bytes, is not inside MDL %p",
+                        VirtualAddress, length, (void *)SourceMdl);
         return;
     }
     /* Size says what the target has room for, up to its own limit. */
     if (TargetMdl->Size < MAXSHORT &&
         sizeof(MDL) + count * sizeof(PFN_NUMBER) > (size_t)TargetMdl->Size) {
-        nt_finding("IoBuildPartialMdl: %zu pages do not fit into MDL %p", count, (void *)TargetMdl);
+        nt_finding_from(NT_CALLER, "IoBuildPartialMdl: %zu pages do not fit into MDL %p", count,
+                        (void *)TargetMdl);
         return;
     }
     TargetMdl->StartVa = PAGE_ALIGN(VirtualAddress);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "nt/left.h"
 #include "nt/nt.h"
 
 enum { PAGES = 8 };
@@ -60,12 +61,12 @@ static void span_counts_every_touched_page(void **state)
 static void allocation_describes_the_buffer(void **state)
 {
     char *p = pages_map();
-    size_t live = nt_mdl_live();
+    size_t live = nt_left_count(NT_LEFT_MDL);
     PMDL mdl = IoAllocateMdl(p + 5000, 9000, FALSE, FALSE, NULL);
 
     (void)state;
     assert_non_null(mdl);
-    assert_int_equal(nt_mdl_live(), live + 1);
+    assert_int_equal(nt_left_count(NT_LEFT_MDL), live + 1);
     assert_null(mdl->Next);
     assert_ptr_equal(MmGetMdlBaseVa(mdl), p + 4096);
     assert_int_equal(MmGetMdlByteOffset(mdl), 904);
@@ -74,7 +75,7 @@ static void allocation_describes_the_buffer(void **state)
     assert_int_equal(mdl->Size, sizeof(MDL) + 3 * sizeof(PFN_NUMBER));
     assert_int_equal(mdl->MdlFlags, 0);
     IoFreeMdl(mdl);
-    assert_int_equal(nt_mdl_live(), live);
+    assert_int_equal(nt_left_count(NT_LEFT_MDL), live);
     pages_unmap(p);
 }
 
@@ -191,6 +192,9 @@ static void mapping_needs_locked_pages(void **state)
     assert_int_equal(nt_finding_count(), findings + 1);
     MmUnmapLockedPages(p, mdl);
     assert_int_equal(nt_finding_count(), findings + 2);
+    MmMapLockedPages(mdl, KernelMode);
+    MmPrepareMdlForReuse(mdl);
+    assert_int_equal(mdl->MdlFlags, 0);
     IoFreeMdl(mdl);
     pages_unmap(p);
 }
@@ -235,6 +239,29 @@ static void a_partial_mdl_takes_the_sources_pages(void **state)
     pages_unmap(p);
 }
 
+static void an_mdl_is_freed_once(void **state)
+{
+    unsigned findings = nt_finding_count();
+    char *p = pages_map();
+    PMDL mdl = IoAllocateMdl(p, 100, FALSE, FALSE, NULL);
+    MDL own;
+
+    (void)state;
+    IoFreeMdl(mdl);
+    assert_int_equal(nt_finding_count(), findings);
+    IoFreeMdl(mdl);
+    assert_int_equal(nt_finding_count(), findings + 1);
+    MmInitializeMdl(&own, p, 0);
+    IoFreeMdl(&own); /* of the caller's own memory */
+    assert_int_equal(nt_finding_count(), findings + 2);
+    nt_irql_set(HIGH_LEVEL);
+    mdl = IoAllocateMdl(p, 100, FALSE, FALSE, NULL);
+    IoFreeMdl(mdl);
+    nt_irql_set(PASSIVE_LEVEL);
+    assert_int_equal(nt_finding_count(), findings + 4);
+    pages_unmap(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +274,7 @@ int main(void)
         cmocka_unit_test(missing_memory_is_found_wherever_it_is),
         cmocka_unit_test(mapping_needs_locked_pages),
         cmocka_unit_test(a_partial_mdl_takes_the_sources_pages),
+        cmocka_unit_test(an_mdl_is_freed_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

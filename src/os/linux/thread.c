@@ -18,12 +18,14 @@
 #include "base/log.h"
 #include "base/red.h"
 #include "os/linux/backend.h"
+#include "os/os_sync.h"
 
 struct os_thread {
     pthread_t id;
     char name[16];
     void (*fn)(void *);
     void *arg;
+    bool detached; /* the thread itself frees this, at its start */
 };
 
 _Noreturn void os_fatal(const char *call, int err)
@@ -98,41 +100,72 @@ void os_cond_broadcast(os_cond *c)
 static void *thread_main(void *arg)
 {
     struct os_thread *t = arg;
+    void (*fn)(void *) = t->fn;
 
+    arg = t->arg;
     pthread_setname_np(pthread_self(), t->name);
-    t->fn(t->arg);
+    if (t->detached)
+        free(t);
+    fn(arg);
     return NULL;
 }
 
-int os_thread_start(struct os_thread **out, const char *name, void (*fn)(void *), void *arg)
+/* Makes the object and runs the thread; stores the object, which is gone already when the thread
+ * is detached. */
+static int thread_spawn(struct os_thread **out, const char *name, void (*fn)(void *), void *arg,
+                        bool detached)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-    int fault = os_fault(OS_FAULT_THREAD);
+    int state = detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE;
+    int err = os_fault(OS_FAULT_THREAD);
     struct os_thread *t;
     sigset_t block, before;
-    int err;
+    pthread_attr_t attr;
+    pthread_t id;
 
-    if (fault)
-        return -fault;
+    if (err)
+        return -err;
     t = calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
     t->fn = fn;
     t->arg = arg;
+    t->detached = detached;
     memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
     sigfillset(&block);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         sigdelset(&block, own[i]);
+    check("thread_start", pthread_attr_init(&attr));
+    check("thread_start", pthread_attr_setdetachstate(&attr, state));
     /* The mask is inherited, so there is no moment at which the new thread could take one. */
     pthread_sigmask(SIG_SETMASK, &block, &before);
-    err = pthread_create(&t->id, NULL, thread_main, t);
+    err = pthread_create(&id, &attr, thread_main, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
     if (err) {
         free(t);
         return -err;
     }
-    *out = t;
+    if (!detached) {
+        t->id = id;
+        *out = t;
+    }
     return 0;
+}
+
+int os_thread_start(struct os_thread **out, const char *name, void (*fn)(void *), void *arg)
+{
+    return thread_spawn(out, name, fn, arg, false);
+}
+
+int os_thread_start_detached(const char *name, void (*fn)(void *), void *arg)
+{
+    return thread_spawn(NULL, name, fn, arg, true);
+}
+
+void os_thread_exit(void)
+{
+    pthread_exit(NULL);
 }
 
 void os_thread_join(struct os_thread *t)

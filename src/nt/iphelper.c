@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The IP helper, over a list of interfaces: the host's, unless an upper floor that gives interfaces
+ * other indexes and names puts its own in place. A fresh look each time. A LUID is made of type and
+ * index.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <netioapi.h>
+
+#include "base/red.h"
+#include "nt/nt.h"
+#include "os/os.h"
+
+static int (*interface_list)(struct os_interface *out, unsigned max) = os_interfaces;
+
+void nt_interface_source(int (*list)(struct os_interface *out, unsigned max))
+{
+    __atomic_store_n(&interface_list, list ? list : os_interfaces, __ATOMIC_RELEASE);
+}
+
+static NET_LUID luid_of(const struct os_interface *i)
+{
+    NET_LUID luid = {.Value = 0};
+
+    luid.Info.NetLuidIndex = i->index & 0xffffff;
+    luid.Info.IfType = i->loopback ? IF_TYPE_SOFTWARE_LOOPBACK : IF_TYPE_ETHERNET_CSMACD;
+    return luid;
+}
+
+/* Finds an interface by index, or by LUID where index is 0. */
+static bool find(uint32_t index, ULONG64 luid, struct os_interface *out)
+{
+    int (*list)(struct os_interface *, unsigned) =
+        __atomic_load_n(&interface_list, __ATOMIC_ACQUIRE);
+    int count = list(NULL, 0);
+    struct os_interface *all = count > 0 ? calloc((size_t)count, sizeof *all) : NULL;
+    bool found = false;
+    int now = all ? list(all, (unsigned)count) : 0;
+
+    for (int i = 0; i < now && i < count && !found; i++) {
+        found = index ? all[i].index == index : luid_of(&all[i]).Value == luid;
+        if (found)
+            *out = all[i];
+    }
+    free(all);
+    return found && !RED("nt-interface-not-found");
+}
+
+static SIZE_T widen(const char *name, WCHAR *out)
+{
+    SIZE_T n = 0;
+
+    for (; name[n]; n++)
+        out[n] = (WCHAR)(unsigned char)name[n];
+    out[n] = 0;
+    return n;
+}
+
+NETIOAPI_API ConvertInterfaceIndexToLuid(NET_IFINDEX InterfaceIndex, PNET_LUID InterfaceLuid)
+{
+    struct os_interface found;
+
+    (void)nt_irql_at_most(PASSIVE_LEVEL, "ConvertInterfaceIndexToLuid", NT_CALLER);
+    if (!InterfaceLuid)
+        return STATUS_INVALID_PARAMETER;
+    InterfaceLuid->Value = 0;
+    if (InterfaceIndex == 0 || !find(InterfaceIndex, 0, &found))
+        return STATUS_INVALID_PARAMETER;
+    *InterfaceLuid = luid_of(&found);
+    return STATUS_SUCCESS;
+}
+
+NETIOAPI_API ConvertInterfaceLuidToAlias(const NET_LUID *InterfaceLuid, PWSTR InterfaceAlias,
+                                         SIZE_T Length)
+{
+    struct os_interface found;
+
+    (void)nt_irql_at_most(PASSIVE_LEVEL, "ConvertInterfaceLuidToAlias", NT_CALLER);
+    if (!InterfaceLuid || !InterfaceAlias || InterfaceLuid->Value == 0 ||
+        !find(0, InterfaceLuid->Value, &found))
+        return STATUS_INVALID_PARAMETER;
+    if (Length <= strlen(found.name))
+        return STATUS_NO_MEMORY;
+    (void)widen(found.name, InterfaceAlias);
+    return STATUS_SUCCESS;
+}
+
+/* A GUID that is the interface's for as long as its index. */
+static GUID guid_of(const struct os_interface *i)
+{
+    return (GUID){
+        .Data1 = i->index,
+        .Data2 = 0x4e44,
+        .Data3 = 0x4b00,
+        .Data4 = {0x80, 0, 's', 'o', 'f', 't', 'i', 'f'},
+    };
+}
+
+NETIOAPI_API GetIfEntry2(PMIB_IF_ROW2 Row)
+{
+    struct os_interface found;
+
+    (void)nt_irql_at_most(PASSIVE_LEVEL, "GetIfEntry2", NT_CALLER);
+    if (!Row || (Row->InterfaceLuid.Value == 0 && Row->InterfaceIndex == 0))
+        return STATUS_INVALID_PARAMETER;
+    if (!find(Row->InterfaceLuid.Value ? 0 : Row->InterfaceIndex, Row->InterfaceLuid.Value, &found))
+        return STATUS_NOT_FOUND;
+    *Row = (MIB_IF_ROW2){
+        .InterfaceLuid = luid_of(&found),
+        .InterfaceIndex = found.index,
+        .InterfaceGuid = guid_of(&found),
+        .Mtu = found.mtu,
+        .Type = found.loopback ? IF_TYPE_SOFTWARE_LOOPBACK : IF_TYPE_ETHERNET_CSMACD,
+        .MediaType = found.loopback ? NdisMediumLoopback : NdisMedium802_3,
+        .PhysicalMediumType =
+            found.loopback ? NdisPhysicalMediumUnspecified : NdisPhysicalMedium802_3,
+        .AccessType = found.loopback ? NET_IF_ACCESS_LOOPBACK : NET_IF_ACCESS_BROADCAST,
+        .OperStatus = found.up ? IfOperStatusUp : IfOperStatusDown,
+        .AdminStatus = found.up ? NET_IF_ADMIN_STATUS_UP : NET_IF_ADMIN_STATUS_DOWN,
+        .MediaConnectState = found.up ? MediaConnectStateConnected : MediaConnectStateDisconnected,
+        .ConnectionType = NET_IF_CONNECTION_DEDICATED,
+    };
+    (void)widen(found.name, Row->Alias);
+    (void)widen(found.name, Row->Description);
+    return STATUS_SUCCESS;
+}

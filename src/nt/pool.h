@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pool.h - pool, for the other files of src/nt.
+ */
+#ifndef SOFTNDK_NT_POOL_H
+#define SOFTNDK_NT_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Looks at every block, those that were freed a short time ago too: what was written where it must
+ * not be is a finding. For the report at the end of a run. */
+void nt_pool_check(void);
+
+#endif /* SOFTNDK_NT_POOL_H */
