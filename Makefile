@@ -13,7 +13,7 @@ export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_J
 # One thing at a time: the parallel work is below, in ninja, make or ctest.
 .NOTPARALLEL:
 
-.PHONY: default help build demo check red asan tsan clang format format-check install clean \
+.PHONY: default help build demo check red asan tsan clang coverage format format-check install clean \
 	bare witness setup-build setup-test
 
 default: build
@@ -28,6 +28,7 @@ help:
 	@echo "make red           every test must notice its named breaches (tests/red)"
 	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
+	@echo "make coverage      the tests, and which lines of src/provider and src/conn they ran"
 	@echo "make bare          demo and check in a minimal Debian root (root, mmdebstrap)"
 	@echo "make format        lay out the sources; make format-check only looks"
 	@echo "make install       into PREFIX ($(PREFIX)), below DESTDIR"
@@ -43,7 +44,7 @@ demo: setup-build
 check: setup-test
 	@scripts/check.sh plain
 
-red asan tsan clang: setup-test
+red asan tsan clang coverage: setup-test
 	@scripts/check.sh $@
 
 setup-build:

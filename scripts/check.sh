@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check.sh plain|asan|tsan|clang|red - builds one variant in a directory of its own and runs its
+# check.sh plain|asan|tsan|clang|coverage|red - builds one variant in a directory of its own and runs its
 # tests. The last lines are those of ctest, or of tests/red/run.py for red.
 #
 # From the environment: TEST_JOBS (default 2), CTEST_ARGS, RED_ARGS, and what build.sh takes.
@@ -72,6 +72,13 @@ clang)
     fi
     scripts/build.sh build-clang all -DSOFTNDK_TESTS=ON
     run_ctest build-clang
+    ;;
+coverage)
+    scripts/build.sh build-coverage all -DSOFTNDK_TESTS=ON -DSOFTNDK_COVERAGE=ON
+    find build-coverage -name '*.gcda' -delete
+    CTEST_ARGS="-LE models|net ${CTEST_ARGS:-}"
+    (run_ctest build-coverage)
+    exec tests/coverage.py --build build-coverage provider=92 conn=92 iwarp engine
     ;;
 red)
     scripts/build.sh build-red all -DSOFTNDK_TESTS=ON -DSOFTNDK_RED=ON
