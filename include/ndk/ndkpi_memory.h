@@ -52,6 +52,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  once with the outcome
  *   STATUS_INVALID_DEVICE_REQUEST  async-possible* the region is not registered, or was created
  *                                                  with FastRegister TRUE
+ *   STATUS_DEVICE_BUSY             async-possible* a window is bound to the region, or a bind is
+ *                                                  posted; it stays registered
  *   STATUS_INSUFFICIENT_RESOURCES  async-possible* out of memory; the region stays registered
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 9.2.
@@ -123,7 +125,8 @@ struct _NDK_MR {
 
 /*
  * NdkGetRemoteTokenFromMw: the token the peer needs to reach the bound window. Valid as soon as
- * NdkBind has returned.
+ * NdkBind has returned, also with binds and invalidations queued behind each other; it changes with
+ * each NdkBind.
  * Slot mw[2]. IRQL <= DISPATCH_LEVEL. Since 1.1. Returns a value, cannot fail.
  * NDKPI reference 10.1.
  */
@@ -161,15 +164,13 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
                                  _In_opt_ PVOID RequestContext, _Outptr_ NDK_MR **ppNdkMr);
 
 /*
- * NdkCreateMw: creates a window that is not bound.
+ * NdkCreateMw: creates a window that is not bound. Its close ends what it is bound to.
  * Slot pd[3]. IRQL <= DISPATCH_LEVEL. Since 1.1. May pend (create).
  * Statuses:
  *   STATUS_SUCCESS                 inline          *ppNdkMw is the new window
  *   STATUS_PENDING                 inline          started; CreateCompletion is called exactly
  *                                                  once with the outcome
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
- *   STATUS_NOT_SUPPORTED           async-possible* memory windows are not implemented yet;
- *                                                  MaxWindowSize is 0
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.2.
  */

@@ -236,7 +236,9 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  * NdkBind: opens Length bytes from VirtualAddress of the registered region pMr to the peer, under
  * the token of the window pMw, which is valid when this returns. VirtualAddress is an address of
  * the region and is not dereferenced. Flags: SILENT_SUCCESS, READ_FENCE, ALLOW_REMOTE_READ,
- * ALLOW_REMOTE_WRITE, DEFER, at least one ALLOW among them.
+ * ALLOW_REMOTE_WRITE, DEFER, at least one ALLOW among them. The window is reached and invalidated
+ * over this queue pair only, must be invalidated before it is bound again, and ends with the
+ * connection. The region cannot be deregistered meanwhile. It needs no remote right of its own.
  * Slot qp[5]. IRQL <= DISPATCH_LEVEL. Since 1.1. Work request, never pends.
  * Statuses:
  *   STATUS_SUCCESS                 inline          posted; the completion queue gets one entry
@@ -245,8 +247,16 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_ACCESS_VIOLATION        inline          the region lacks a right that the window asks
  *                                                  for; remote write needs a region with local
  *                                                  write
- *   STATUS_NOT_SUPPORTED           inline*         memory windows are not implemented yet;
- *                                                  MaxWindowSize is 0
+ *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
+ *                                                  depth
+ *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here,
+ *                                                  remote write without its second bit, or no
+ *                                                  right at all; the region or the window is of
+ *                                                  another domain; the window is empty or not
+ *                                                  inside the region
+ *   STATUS_INVALID_DEVICE_REQUEST  inline*         the region is not registered, or was created
+ *                                                  with FastRegister TRUE
+ *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the request or the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.4.
  */
@@ -303,7 +313,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its
  *                                                  depth
  *   STATUS_INVALID_PARAMETER       inline*         Flags has a bit that does not belong here, or
- *                                                  the object is not a fast-register region
+ *                                                  the object is neither a fast-register region
+ *                                                  nor a window, or is of another domain
  *   STATUS_INSUFFICIENT_RESOURCES  inline*         no memory for the queue
  *   any other                      inline          the list is open-ended
  * NDKPI reference 12.6.

@@ -211,6 +211,8 @@ void conn_final(struct engine_work *work)
         /* First the flag, then the queues: a poster that comes now sees it, or is seen. */
         atomic_store(&conn->flushed, true);
         meaning_end(conn);
+        if (conn->qp)
+            conn->ops->over(conn->qp);
         flush_queues(conn);
     } else {
         meaning_end(conn);

@@ -58,6 +58,9 @@ struct conn_ops {
      * takes, asks without wait, or stop_waiting(). The receive owner; no lock. */
     bool (*take_receive)(void *qp, bool wait);
     void (*stop_waiting)(void *qp);
+    /* Both directions are over: no access of this connection is in progress, none follows. Before
+     * the queues are flushed, under conn->lock. */
+    void (*over)(void *qp);
     /* Completions, in order. Receives or initiator requests. Holds the queue lock for the latter.
      */
     conn_queue_sink *complete_receives, *complete_requests;

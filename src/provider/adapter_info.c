@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * See adapter_info.h. Invariant: a flag is set and a limit is above zero only when the function
- * behind it is there. Not there yet, so clear or zero: windows, CQ resize, moderation.
+ * behind it is there. Not there yet, so clear or zero: CQ resize, moderation.
  */
 #include "provider/adapter_info.h"
 
@@ -32,7 +32,7 @@ void adapter_info_fill(NDK_ADAPTER_INFO *info, const struct options *options, ND
     info->VendorId = options->vendor_id;
     info->DeviceId = ADAPTER_DEVICE_ID;
     info->MaxRegistrationSize = ADAPTER_MAX_REGISTRATION;
-    info->MaxWindowSize = 0;
+    info->MaxWindowSize = ADAPTER_MAX_REGISTRATION; /* a whole region */
     info->FRMRPageCount = options->frmr_pages;
     info->MaxInitiatorRequestSge = options->max_initiator_sge;
     info->MaxReceiveRequestSge = options->max_receive_sge;

@@ -198,6 +198,7 @@ static const struct conn_ops connector_ops = {
     .invalidate = qp_invalidate_token,
     .take_receive = qp_take_receive,
     .stop_waiting = qp_stop_waiting,
+    .over = qp_over,
     .complete_receives = qp_complete_receives,
     .complete_requests = qp_complete_requests,
     .connected = on_connected,

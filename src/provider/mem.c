@@ -193,6 +193,23 @@ uint32_t mem_next_token(struct mem_slot *slot)
     return mem_token_after(mem_token(slot));
 }
 
+uint32_t mem_tokens_next(struct mem_tokens *tokens, uint32_t *before)
+{
+    *before = tokens->shown;
+    tokens->posted++;
+    tokens->last = mem_token_after(tokens->last);
+    return tokens->shown = tokens->last;
+}
+
+void mem_tokens_over(struct mem_tokens *tokens, const struct mem_slot *slot, uint32_t token,
+                     uint32_t before)
+{
+    if (--tokens->posted == 0 && !(RED("mem-tokens-never-shown-again") && mem_token(slot) != token))
+        tokens->shown = mem_token(slot);
+    else if (tokens->shown == token)
+        tokens->shown = before;
+}
+
 void mem_refill(struct mem_slot *slot, uint32_t token, const struct mem_region *region)
 {
     uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
@@ -316,7 +333,7 @@ static enum access_result region_check(const struct mem_region *region, const vo
 {
     if (region->domain != domain && !RED("mem-domain-unchecked"))
         return ACCESS_WRONG_DOMAIN;
-    if (region->bound_to && region->bound_to != qp)
+    if (region->bound_to && region->bound_to != qp && !RED("mem-any-connection"))
         return ACCESS_WRONG_DOMAIN;
     if ((region->rights & need) != need && !RED("mem-rights-unchecked"))
         return ACCESS_NO_RIGHT;

@@ -29,12 +29,19 @@ struct mem_table;
 struct mem_slot;
 struct pages_known;
 
+/* Who may invalidate what a token names, by that token. */
+enum mem_invalidator {
+    MEM_BY_PEER = 0x1, /* a Send with Invalidate */
+    MEM_BY_READ = 0x2  /* a Read of ours that invalidates its sink */
+};
+
 /* What a token names. address is the first octet's "virtual address", an index for the peer and the
  * consumer, never dereferenced. Octet n of the region is at pages[(fbo + n) / 4096] + its offset;
  * flat is set when the pages follow each other in this process. */
 struct mem_region {
     uint64_t address, length;
     uint32_t rights;      /* enum access_need bits that this token grants */
+    uint32_t invalidates; /* enum mem_invalidator bits */
     const void *domain;   /* the PD; compared only */
     const void *bound_to; /* a QP for windows, else NULL; compared only */
     void *owner;   /* the object (MR, MW) that publishes and retires the slot; see mem_hold */
@@ -61,6 +68,24 @@ static inline uint32_t mem_token_after(uint32_t token)
 {
     return (token & ~0xffu) | ((token + 1) & 0xffu);
 }
+
+/*
+ * Remote tokens that are given out when a request is posted and become the slot's when it is
+ * executed: of fast-registers and binds. Several may be posted behind each other. Guarded by the
+ * owner's lock.
+ */
+struct mem_tokens {
+    uint32_t shown;  /* the answer to "the remote token": of the request posted last, or the slot's
+                      */
+    uint32_t last;   /* given out last; never given out again before the keys wrap */
+    unsigned posted; /* requests that are neither executed nor discarded */
+};
+/* A request is posted: its token. *before is for mem_tokens_over(). */
+uint32_t mem_tokens_next(struct mem_tokens *tokens, uint32_t *before);
+/* It was executed, or will never be. With nothing else posted the slot's own token is shown. */
+void mem_tokens_over(struct mem_tokens *tokens, const struct mem_slot *slot, uint32_t token,
+                     uint32_t before);
+
 /* Not valid, not in use: takes the key of token (same index) and new contents. */
 void mem_refill(struct mem_slot *slot, uint32_t token, const struct mem_region *region);
 /* From here on accesses are let in. */

@@ -51,7 +51,8 @@ uint32_t mr_rights_remote(bool read, bool write)
 static void ended(struct mr *mr)
 {
     mr->state = mr->fast ? MR_READY : MR_IDLE;
-    if (!mr->fast) {
+    /* Windows may still use the pages of an MR that is closed; they go with it. */
+    if (!mr->fast && (!mr->closing || RED("mr-pages-freed-under-window"))) {
         free(mr->pages);
         mr->pages = NULL;
     }
@@ -123,7 +124,7 @@ static void mr_release(struct object *object)
 {
     struct mr *mr = (struct mr *)object;
 
-    assert(mr->state != MR_REGISTERED && mr->state != MR_DEREGISTERING);
+    assert(mr->state != MR_REGISTERED && mr->state != MR_DEREGISTERING && mr->windows == 0);
     if (mr->local)
         mem_slot_free(object->adapter->tokens, mr->local);
     if (mr->remote)
@@ -138,6 +139,7 @@ const struct object_class mr_class = {
     .size = sizeof(struct mr),
     .cancel = mr_cancel,
     .release = mr_release,
+    .invalidate = mr_invalidate,
 };
 
 static struct mr *mr_new(struct pd *pd, bool fast)
@@ -157,7 +159,7 @@ static struct mr *mr_new(struct pd *pd, bool fast)
         return NULL;
     }
     mr->local_token = mem_token(mr->local);
-    mr->remote_token = mr->announced = mem_token(mr->remote);
+    mr->remote_tokens.shown = mr->remote_tokens.last = mem_token(mr->remote);
     return mr;
 }
 
@@ -195,8 +197,11 @@ void mr_publish(struct mr *mr, const struct mem_region *shape, uint32_t local_to
     region.pages = mr->pages;
     region.flat = pages_flat(mr->pages, region.page_count, region.fbo);
     region.rights = local_rights;
+    region.invalidates = mr->fast ? MEM_BY_READ : 0;
     mem_refill(mr->local, local_token, &region);
     region.rights = remote_rights;
+    /* Without a right the peer has no business with it. */
+    region.invalidates = mr->fast && remote_rights != 0 ? MEM_BY_PEER : 0;
     mem_refill(mr->remote, remote_token, &region);
     mr->state = MR_REGISTERED;
     mem_publish(mr->local);
@@ -270,11 +275,11 @@ static NTSTATUS register_now(struct mr *mr, const MDL *mdl, SIZE_T length, ULONG
     if (state == MR_IDLE && !mr->closing) {
         mr->pages = pages;
         mr->local_token = mem_next_token(mr->local);
-        mr->remote_token = mem_next_token(mr->remote);
+        mr->remote_tokens.shown = mem_next_token(mr->remote);
         mr_publish(
             mr, &shape, mr->local_token,
             mr_rights_local(mr->object.adapter, write, (flags & NDK_MR_FLAG_RDMA_READ_SINK) != 0),
-            mr->remote_token,
+            mr->remote_tokens.shown,
             mr_rights_remote((flags & NDK_MR_FLAG_ALLOW_REMOTE_READ) != 0, remote_write));
         pages = NULL;
     }
@@ -307,23 +312,32 @@ static NTSTATUS deregister_fail(struct mr *mr, NTSTATUS status, const char *reas
 /* SUCCESS: ended. PENDING: request completes when the last access has ended. */
 static NTSTATUS deregister_now(struct mr *mr, struct request *request)
 {
-    const char *reason = NULL;
-    NTSTATUS status = STATUS_INVALID_DEVICE_REQUEST;
+    NTSTATUS status = STATUS_PENDING;
+    unsigned windows;
+    bool registered;
 
     if (mr->fast)
-        return deregister_fail(mr, status,
+        return deregister_fail(mr, STATUS_INVALID_DEVICE_REQUEST,
                                "wrong kind of region (have FastRegister TRUE, need FALSE)");
     os_mutex_lock(&mr->lock);
-    if (mr->state != MR_REGISTERED) {
-        reason = "not registered (have no registration, need one)";
-    } else if (mr_retire(mr)) {
-        status = STATUS_SUCCESS;
-    } else {
-        status = STATUS_PENDING;
-        mr->pending = request;
+    registered = mr->state == MR_REGISTERED;
+    windows = RED("mr-deregistered-under-window") ? 0 : mr->windows;
+    if (registered && windows == 0) {
+        if (mr_retire(mr))
+            status = STATUS_SUCCESS;
+        else
+            mr->pending = request;
     }
     os_mutex_unlock(&mr->lock);
-    return reason ? deregister_fail(mr, status, reason) : status;
+    if (!registered)
+        return deregister_fail(mr, STATUS_INVALID_DEVICE_REQUEST,
+                               "not registered (have no registration, need one)");
+    if (windows)
+        return object_fail(&mr->object, CALL_DEREGISTER_MR, STATUS_DEVICE_BUSY,
+                           "windows are bound to it, or about to be (have %u, need 0), "
+                           "rule NDKPI 9.2",
+                           windows);
+    return status;
 }
 
 static NTSTATUS mr_deregister(NDK_MR *ndk, NDK_FN_REQUEST_COMPLETION completion, PVOID context)
@@ -346,6 +360,42 @@ static NTSTATUS mr_deregister(NDK_MR *ndk, NDK_FN_REQUEST_COMPLETION completion,
     return request_answer(&mr->object, CALL_DEREGISTER_MR, completion, context, status);
 }
 
+/* ---- windows -------------------------------------------------------------------------------- */
+
+const struct mem_region *mr_window_begin(struct mr *mr)
+{
+    const struct mem_region *whole = NULL;
+
+    os_mutex_lock(&mr->lock);
+    if (!mr->fast && mr->state == MR_REGISTERED && !mr->closing) {
+        mr->windows++;
+        /* Nothing refills the slot while a window is counted. */
+        whole = mem_region_of(mr->local);
+    }
+    os_mutex_unlock(&mr->lock);
+    return whole;
+}
+
+bool mr_window_allowed(struct mr *mr)
+{
+    bool allowed;
+
+    os_mutex_lock(&mr->lock);
+    allowed = !mr->closing;
+    os_mutex_unlock(&mr->lock);
+    return allowed;
+}
+
+void mr_window_end(struct mr *mr)
+{
+    os_mutex_lock(&mr->lock);
+    assert(mr->windows != 0);
+    mr->windows--;
+    os_mutex_unlock(&mr->lock);
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
 static UINT32 mr_get_token(struct mr *mr, const uint32_t *token)
 {
     UINT32 value;
@@ -358,7 +408,7 @@ static UINT32 mr_get_token(struct mr *mr, const uint32_t *token)
 
 static UINT32 mr_get_remote_token(NDK_MR *ndk)
 {
-    return mr_get_token(mr_from(ndk), &mr_from(ndk)->remote_token);
+    return mr_get_token(mr_from(ndk), &mr_from(ndk)->remote_tokens.shown);
 }
 
 static UINT32 mr_get_local_token(NDK_MR *ndk)

@@ -15,6 +15,10 @@
  * A close while registered deregisters; it pends until accesses have ended. So a slot is valid only
  * while its MR has its handle reference: whoever holds a slot (mem_hold) may reference the MR.
  *
+ * Windows (mw.h) see the pages of a registration. From the post of a bind to the end of the window
+ * the registration stays: it cannot be deregistered. A close ends the MR's own tokens at once; each
+ * window keeps a reference, and with it the pages, until it ends by itself.
+ *
  * Locks: mr->lock guards the registration state; slots guard their contents (mem.h). Under it only
  * other leaf locks are taken (the deferred queue of a request that completes).
  */
@@ -39,13 +43,14 @@ struct mr {
     os_mutex lock;
     enum mr_state state;
     struct mem_slot *local, *remote;
-    uint32_t local_token, remote_token; /* what the two Get functions answer */
-    uint32_t announced;                 /* FRMR: the remote token given out last */
-    uint64_t *pages;                    /* owned; an FRMR's has page_capacity entries */
+    uint32_t local_token;
+    struct mem_tokens remote_tokens; /* of an FRMR one for each fast-register */
+    uint64_t *pages;                 /* owned; an FRMR's has page_capacity entries */
     uint32_t page_capacity;
     bool remote_access;      /* FRMR: RemoteAccess of the initialization */
     bool closing;            /* nothing is published any more */
-    unsigned fast_posted;    /* FRMR: fast-registers posted and not executed */
+    unsigned fast_posted;    /* FRMR: fast-registers being posted, or not executed yet */
+    unsigned windows;        /* binds posted and windows bound */
     struct request *pending; /* the deregistration that waits for accesses to end */
     /* an invalidation that waits: called on whatever thread ends the last access */
     void (*invalidated)(void *context);
@@ -56,7 +61,7 @@ struct mr {
 /* A fast-register between its post and its execution by the QP's transmit owner. */
 struct mr_fast {
     struct mr *mr; /* referenced */
-    uint32_t remote_token, previous_token;
+    uint32_t remote_token, token_before;
     uint32_t local_rights, remote_rights;
     uint32_t fbo, page_count;
     uint64_t address, length;
@@ -92,16 +97,20 @@ NTSTATUS mr_fast_execute(struct mr_fast *fast);
 void mr_fast_discard(struct mr_fast *fast);
 
 /*
- * Invalidates a fast-registered MR: NdkInvalidate, a peer's Send with Invalidate, a Read with local
- * invalidate. STATUS_SUCCESS: invalid now. STATUS_PENDING: invalid for new accesses, done(context)
- * follows when the last one has ended, on the thread that ends it: any, with no lock of this room
- * held; it may be before this returns. INVALID_DEVICE_REQUEST: was not valid, or is no FRMR. The
- * caller holds a reference; the MR keeps one of its own until done has returned.
+ * The invalidate function of the class (object.h), for fast-registered MRs, over any QP.
+ * INVALID_DEVICE_REQUEST: was not valid, is no FRMR, or token is no longer one of its two.
  */
-NTSTATUS mr_invalidate(struct mr *mr, void (*done)(void *context), void *context);
-/* The FRMR that a token (local or remote) names in this domain, valid now, referenced; or NULL. As
- * a remote token it must grant a remote right: without, the peer has no business with it. */
-struct mr *mr_find_fast(struct mem_table *table, uint32_t token, const struct pd *pd, bool remote);
+NTSTATUS mr_invalidate(struct object *object, const void *qp, uint32_t token,
+                       void (*done)(void *context), void *context);
+
+/*
+ * One window more, from the post of its bind on: the region that is registered, which stays as it
+ * is until mr_window_end(). NULL: not registered, closed, or an FRMR.
+ */
+const struct mem_region *mr_window_begin(struct mr *mr);
+/* The bind's turn has come: false, the MR was closed meanwhile. */
+bool mr_window_allowed(struct mr *mr);
+void mr_window_end(struct mr *mr);
 
 /* Adapter slots NdkBuildLAM and NdkReleaseLAM (lam.c). */
 NTSTATUS lam_build(NDK_ADAPTER *adapter, MDL *mdl, SIZE_T length,

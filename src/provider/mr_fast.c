@@ -6,7 +6,7 @@
  *
  * Invariant: while a request is prepared and not executed (fast_posted) the capacity stays.
  * Called by the consumer (initialize), by posts (prepare, discard), by transmit owners (execute)
- * and receive owners (invalidate, find). Lock: mr->lock.
+ * and receive owners (invalidate). Lock: mr->lock.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -217,10 +217,10 @@ NTSTATUS mr_fast_prepare(struct object *qp, struct pd *pd, NDK_MR *ndk, ULONG pa
     fast->length = length;
     object_ref(&mr->object);
     os_mutex_lock(&mr->lock);
-    if (!RED("mr-fast-token-kept"))
-        mr->announced = mem_token_after(mr->announced);
-    fast->previous_token = mr->remote_token;
-    fast->remote_token = mr->remote_token = mr->announced;
+    if (RED("mr-fast-token-kept")) /* the key before, so that the next one is the same again */
+        mr->remote_tokens.last =
+            (mr->remote_tokens.last & ~0xffu) | (mr->remote_tokens.last - 1) % 256;
+    fast->remote_token = mem_tokens_next(&mr->remote_tokens, &fast->token_before);
     os_mutex_unlock(&mr->lock);
     *out = fast;
     return STATUS_SUCCESS;
@@ -246,6 +246,7 @@ NTSTATUS mr_fast_execute(struct mr_fast *fast)
                    fast->remote_rights);
         status = STATUS_SUCCESS;
     }
+    mem_tokens_over(&mr->remote_tokens, mr->remote, fast->remote_token, fast->token_before);
     os_mutex_unlock(&mr->lock);
     free(fast);
     object_unref(&mr->object);
@@ -258,20 +259,24 @@ void mr_fast_discard(struct mr_fast *fast)
 
     os_mutex_lock(&mr->lock);
     mr->fast_posted--;
-    if (mr->remote_token == fast->remote_token)
-        mr->remote_token = fast->previous_token;
+    mem_tokens_over(&mr->remote_tokens, mr->remote, fast->remote_token, fast->token_before);
     os_mutex_unlock(&mr->lock);
     free(fast);
     object_unref(&mr->object);
 }
 
-NTSTATUS mr_invalidate(struct mr *mr, void (*done)(void *context), void *context)
+NTSTATUS mr_invalidate(struct object *object, const void *qp, uint32_t token,
+                       void (*done)(void *context), void *context)
 {
+    struct mr *mr = CONTAINING_RECORD(object, struct mr, object);
     NTSTATUS status = STATUS_INVALID_DEVICE_REQUEST;
 
-    object_ref(&mr->object); /* until drained() has called done */
+    (void)qp;
+    object_ref(object); /* until drained() has called done */
     os_mutex_lock(&mr->lock);
-    if (mr->fast && mr->state == MR_REGISTERED) {
+    if (mr->fast && mr->state == MR_REGISTERED &&
+        (token == 0 || token == mem_token(mr->remote) || token == mr->local_token ||
+         RED("mr-invalidates-what-came-after"))) {
         if (mr_retire(mr)) {
             status = STATUS_SUCCESS;
         } else {
@@ -282,30 +287,6 @@ NTSTATUS mr_invalidate(struct mr *mr, void (*done)(void *context), void *context
     }
     os_mutex_unlock(&mr->lock);
     if (status != STATUS_PENDING)
-        object_unref(&mr->object);
+        object_unref(object);
     return status;
-}
-
-struct mr *mr_find_fast(struct mem_table *table, uint32_t token, const struct pd *pd, bool remote)
-{
-    const struct mem_region *region;
-    struct object *owner;
-    struct mr *found = NULL;
-    struct access hold;
-
-    if (!mem_hold(table, token, &hold))
-        return NULL;
-    region = hold.region;
-    owner = region->owner;
-    if (region->domain == pd && owner && owner->class == &mr_class) {
-        struct mr *mr = (struct mr *)owner;
-
-        if (mr->fast && hold.slot == (remote ? mr->remote : mr->local) &&
-            (!remote || region->rights != 0))
-            found = mr;
-    }
-    if (found)
-        object_ref(&found->object);
-    mem_end(&hold);
-    return found;
 }

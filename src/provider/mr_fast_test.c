@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Fast-registration by the calls that a QP makes, and the ends of registrations of both kinds while
  * other threads access and invalidate. */
+#include "provider/invalidate.h"
 #include "provider/mr_test_calls.h"
 
 static NDK_LOGICAL_ADDRESS *array_of(const uint8_t *m, unsigned pages)
@@ -39,9 +40,15 @@ static void must_not_be_called(void *context)
     abort();
 }
 
+/* As a QP does it: token 0 for NdkInvalidate. */
+static NTSTATUS end_of(NDK_MR *mr, uint32_t token, void (*done)(void *), void *context)
+{
+    return mr_invalidate(&mr_from(mr)->object, the_pd, token, done, context);
+}
+
 static void invalidate(NDK_MR *mr)
 {
-    assert_int_equal(mr_invalidate(mr_from(mr), must_not_be_called, NULL), STATUS_SUCCESS);
+    assert_int_equal(end_of(mr, 0, must_not_be_called, NULL), STATUS_SUCCESS);
 }
 
 static void initialization(void **state)
@@ -255,8 +262,7 @@ static void a_fast_register_needs_an_invalidation_first(void **state)
 
     (void)state;
     assert_int_equal(initialize(mr, 1, TRUE), STATUS_SUCCESS);
-    assert_int_equal(mr_invalidate(mr_from(mr), must_not_be_called, NULL),
-                     STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(end_of(mr, 0, must_not_be_called, NULL), STATUS_INVALID_DEVICE_REQUEST);
     fast_register(mr, m, 1, 0, BOTH);
     token = remote_of(mr);
     assert_int_equal(prepare(mr, 1, array_of(m, 1), 0, 10, 0, BOTH, &fast), STATUS_SUCCESS);
@@ -264,12 +270,10 @@ static void a_fast_register_needs_an_invalidation_first(void **state)
     assert_int_equal(ask(token, NULL, PAGE_SIZE, ACCESS_REMOTE_READ), ACCESS_OK); /* as it was */
     invalidate(mr);
     assert_int_equal(ask(token, NULL, 1, ACCESS_REMOTE_READ), ACCESS_INVALID_TOKEN);
-    assert_int_equal(mr_invalidate(mr_from(mr), must_not_be_called, NULL),
-                     STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(end_of(mr, 0, must_not_be_called, NULL), STATUS_INVALID_DEVICE_REQUEST);
     /* Never a registered one. */
     assert_int_equal(enrol(plain, mdl, PAGE_SIZE, 7), STATUS_SUCCESS);
-    assert_int_equal(mr_invalidate(mr_from(plain), must_not_be_called, NULL),
-                     STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(end_of(plain, 0, must_not_be_called, NULL), STATUS_INVALID_DEVICE_REQUEST);
     assert_int_equal(ask(remote_of(plain), m, 1, ACCESS_REMOTE_READ), ACCESS_OK);
     close_object(&mr->Header);
     close_object(&plain->Header);
@@ -294,10 +298,9 @@ static void an_invalidation_waits_for_accesses(void **state)
     assert_int_equal(initialize(mr, 1, TRUE), STATUS_SUCCESS);
     fast_register(mr, m, 1, 0, BOTH);
     assert_true(mem_hold(tokens(), remote_of(mr), &access));
-    assert_int_equal(mr_invalidate(mr_from(mr), count_call, &calls), STATUS_PENDING);
+    assert_int_equal(end_of(mr, 0, count_call, &calls), STATUS_PENDING);
     assert_int_equal(ask(local_of(mr), NULL, 1, ACCESS_LOCAL_READ), ACCESS_INVALID_TOKEN);
-    assert_int_equal(mr_invalidate(mr_from(mr), must_not_be_called, NULL),
-                     STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(end_of(mr, 0, must_not_be_called, NULL), STATUS_INVALID_DEVICE_REQUEST);
     assert_int_equal(prepare(mr, 1, array_of(m, 1), 0, 10, 0, BOTH, &fast), STATUS_SUCCESS);
     assert_int_equal(mr_fast_execute(fast), STATUS_INVALID_DEVICE_REQUEST); /* too early */
     assert_int_equal(atomic_load(&calls), 0);
@@ -306,7 +309,7 @@ static void an_invalidation_waits_for_accesses(void **state)
     fast_register(mr, m, 1, 0, BOTH);
     /* A close during a pending invalidation. */
     assert_true(mem_hold(tokens(), local_of(mr), &access));
-    assert_int_equal(mr_invalidate(mr_from(mr), count_call, &calls), STATUS_PENDING);
+    assert_int_equal(end_of(mr, 0, count_call, &calls), STATUS_PENDING);
     {
         struct outcome closed = {0};
 
@@ -341,42 +344,95 @@ static void a_close_with_a_fast_register_posted(void **state)
     munmap(m, PAGE_SIZE);
 }
 
+static struct object *find(uint32_t token, const struct pd *pd, enum mem_invalidator by)
+{
+    return invalidate_find(tokens(), token, pd, NULL, by);
+}
+
 static void finding_by_token(void **state)
 {
     uint8_t *m = memory_new(PAGE_SIZE);
     NDK_MR *mr = mr_open(TRUE), *plain = mr_open(FALSE);
     MDL *mdl = mdl_new(m, PAGE_SIZE);
     struct pd *pd = pd_from(the_pd), *other = pd_from(pd_open());
-    struct mr *found;
+    struct object *found;
 
     (void)state;
     assert_int_equal(initialize(mr, 1, TRUE), STATUS_SUCCESS);
-    assert_null(mr_find_fast(tokens(), remote_of(mr), pd, true)); /* not valid */
+    assert_null(find(remote_of(mr), pd, MEM_BY_PEER)); /* not valid */
     fast_register(mr, m, 1, 0, BOTH);
-    found = mr_find_fast(tokens(), remote_of(mr), pd, true);
-    assert_ptr_equal(found, mr_from(mr));
-    object_unref(&found->object);
-    found = mr_find_fast(tokens(), local_of(mr), pd, false);
-    assert_ptr_equal(found, mr_from(mr));
-    object_unref(&found->object);
-    assert_null(mr_find_fast(tokens(), local_of(mr), pd, true));
-    assert_null(mr_find_fast(tokens(), remote_of(mr), pd, false));
-    assert_null(mr_find_fast(tokens(), remote_of(mr), other, true));
-    assert_null(mr_find_fast(tokens(), remote_of(mr) ^ 1, pd, true));
-    assert_null(mr_find_fast(tokens(), pd->privileged_token, pd, true));
-    assert_null(mr_find_fast(tokens(), pd->privileged_token, pd, false));
-    assert_null(mr_find_fast(tokens(), 0, pd, true));
+    found = find(remote_of(mr), pd, MEM_BY_PEER);
+    assert_ptr_equal(found, mr);
+    object_unref(found);
+    found = find(local_of(mr), pd, MEM_BY_READ);
+    assert_ptr_equal(found, mr);
+    object_unref(found);
+    assert_null(find(local_of(mr), pd, MEM_BY_PEER));
+    assert_null(find(remote_of(mr), pd, MEM_BY_READ));
+    assert_null(find(remote_of(mr), other, MEM_BY_PEER));
+    assert_null(find(remote_of(mr) ^ 1, pd, MEM_BY_PEER));
+    assert_null(find(pd->privileged_token, pd, MEM_BY_PEER));
+    assert_null(find(pd->privileged_token, pd, MEM_BY_READ));
+    assert_null(find(0, pd, MEM_BY_PEER));
     invalidate(mr);
-    assert_null(mr_find_fast(tokens(), remote_of(mr), pd, true));
+    assert_null(find(remote_of(mr), pd, MEM_BY_PEER));
     fast_register(mr, m, 1, 0, NDK_OP_FLAG_ALLOW_LOCAL_WRITE); /* nothing for the peer */
-    assert_null(mr_find_fast(tokens(), remote_of(mr), pd, true));
+    assert_null(find(remote_of(mr), pd, MEM_BY_PEER));
     assert_int_equal(enrol(plain, mdl, PAGE_SIZE, 7), STATUS_SUCCESS);
-    assert_null(mr_find_fast(tokens(), remote_of(plain), pd, true));
-    assert_null(mr_find_fast(tokens(), local_of(plain), pd, false));
+    assert_null(find(remote_of(plain), pd, MEM_BY_PEER));
+    assert_null(find(local_of(plain), pd, MEM_BY_READ));
     close_object(&mr->Header);
     close_object(&plain->Header);
     close_object(&other->object.header);
     IoFreeMdl(mdl);
+    munmap(m, PAGE_SIZE);
+}
+
+/* Between the look-up of a token and the invalidation another one may invalidate and register
+ * anew. */
+static void a_token_ends_no_later_registration(void **state)
+{
+    uint8_t *m = memory_new(PAGE_SIZE);
+    NDK_MR *mr = mr_open(TRUE);
+    uint32_t token;
+
+    (void)state;
+    assert_int_equal(initialize(mr, 1, TRUE), STATUS_SUCCESS);
+    fast_register(mr, m, 1, 0, BOTH);
+    token = remote_of(mr);
+    invalidate(mr);
+    fast_register(mr, m, 1, 0, BOTH);
+    assert_int_equal(end_of(mr, token, must_not_be_called, NULL), STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(ask(remote_of(mr), NULL, 1, ACCESS_REMOTE_READ), ACCESS_OK);
+    assert_int_equal(end_of(mr, remote_of(mr), must_not_be_called, NULL), STATUS_SUCCESS);
+    fast_register(mr, m, 1, 0, BOTH);
+    assert_int_equal(end_of(mr, local_of(mr), must_not_be_called, NULL), STATUS_SUCCESS);
+    close_object(&mr->Header);
+    munmap(m, PAGE_SIZE);
+}
+
+/* Several that are flushed, or fail, do not leave the token of one of them as the answer. */
+static void tokens_of_several_that_are_discarded(void **state)
+{
+    uint8_t *m = memory_new(PAGE_SIZE);
+    NDK_MR *mr = mr_open(TRUE);
+    struct mr_fast *one, *two;
+    uint32_t token;
+
+    (void)state;
+    assert_int_equal(initialize(mr, 1, TRUE), STATUS_SUCCESS);
+    fast_register(mr, m, 1, 0, BOTH);
+    token = remote_of(mr);
+    assert_int_equal(prepare(mr, 1, array_of(m, 1), 0, 1, 0, BOTH, &one), STATUS_SUCCESS);
+    assert_int_equal(prepare(mr, 1, array_of(m, 1), 0, 1, 0, BOTH, &two), STATUS_SUCCESS);
+    mr_fast_discard(one); /* a flush goes in the order of the posts */
+    assert_int_not_equal(remote_of(mr), token);
+    mr_fast_discard(two);
+    assert_int_equal(remote_of(mr), token);
+    assert_int_equal(prepare(mr, 1, array_of(m, 1), 0, 1, 0, BOTH, &one), STATUS_SUCCESS);
+    assert_int_equal(mr_fast_execute(one), STATUS_INVALID_DEVICE_REQUEST);
+    assert_int_equal(remote_of(mr), token);
+    close_object(&mr->Header);
     munmap(m, PAGE_SIZE);
 }
 
@@ -457,7 +513,7 @@ static void the_end_of_a_registration_is_the_end(void **state)
         {
             atomic_uint calls = 0;
 
-            status = mr_invalidate(mr_from(fast), count_call, &calls);
+            status = end_of(fast, 0, count_call, &calls);
             pended += status == STATUS_PENDING;
             if (status == STATUS_PENDING)
                 while (atomic_load(&calls) == 0)
@@ -483,13 +539,14 @@ static void invalidator(void *argument)
     struct race *race = argument;
 
     while (!atomic_load(&race->stop)) {
-        struct mr *mr = mr_find_fast(tokens(), atomic_load(&race->token), pd_from(the_pd), true);
+        uint32_t token = atomic_load(&race->token);
+        struct object *mr = find(token, pd_from(the_pd), MEM_BY_PEER);
 
         if (!mr)
             continue;
         atomic_fetch_add(&race->accesses, 1);
-        (void)mr_invalidate(mr, NULL, NULL);
-        object_unref(&mr->object);
+        (void)mr->class->invalidate(mr, NULL, token, NULL, NULL);
+        object_unref(mr);
     }
 }
 
@@ -536,6 +593,8 @@ int main(void)
         TEST(an_invalidation_waits_for_accesses),
         TEST(a_close_with_a_fast_register_posted),
         TEST(finding_by_token),
+        TEST(a_token_ends_no_later_registration),
+        TEST(tokens_of_several_that_are_discarded),
         TEST(the_end_of_a_registration_is_the_end),
         TEST(invalidation_against_close),
     };

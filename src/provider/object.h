@@ -44,6 +44,19 @@ struct object_class {
     void (*cancel)(struct object *object);
     /* No reference is left: give back what the object owns. May be NULL. Any thread. */
     void (*release)(struct object *object);
+    /*
+     * Objects that a token names for the peer until they are invalidated (FRMR, window), else NULL:
+     * ends what is registered or bound now, for a request over qp. token: only if that is what it
+     * names, so that a token which was looked up cannot end a later registration; 0: whatever it
+     * is. STATUS_SUCCESS: invalid now. STATUS_PENDING: invalid for new accesses, done(context)
+     * follows when the last one has ended, on the thread that ends it: any, with no lock of this
+     * room held; it may be before this returns. INVALID_DEVICE_REQUEST: there is nothing to
+     * invalidate, or not over this qp. The caller holds a reference; the object keeps one of its
+     * own until done has returned.
+     */
+    NTSTATUS(*invalidate)
+    (struct object *object, const void *qp, uint32_t token, void (*done)(void *context),
+     void *context);
 };
 
 #define OBJECT_ANTECEDENTS 5
@@ -79,7 +92,8 @@ _Static_assert(offsetof(struct object, dispatch) == offsetof(NDK_CQ, Dispatch), 
 struct object *object_new(const struct object_class *class, struct object *parent,
                           const void *dispatch);
 /* Makes other an antecedent: a reference that falls after this object's close completion returned.
- * Only while the object cannot be closed concurrently. */
+ * Only while the object cannot be closed concurrently, or, by one thread, once it is closed and a
+ * reference is held. */
 void object_follow(struct object *object, struct object *other);
 void object_ref(struct object *object);
 void object_unref(struct object *object);

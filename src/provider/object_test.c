@@ -322,19 +322,19 @@ static void what_is_not_there_says_so(void **state)
     NDK_EXTENSION_INTERFACE extension;
     NDK_VERSION version = {1, 0};
     NDK_PD *pd;
-    NDK_MW *mw = NULL;
+    NDK_QP *qp = NULL;
     GUID id = {0};
 
     assert_int_equal(ndk->Dispatch->NdkCreatePd(ndk, test_create_done, &done, &pd), STATUS_SUCCESS);
-    assert_int_equal(pd->Dispatch->NdkCreateMw(pd, test_create_done, &done, &mw),
-                     STATUS_NOT_SUPPORTED);
     assert_int_equal(pd->Dispatch->NdkQueryExtension(&pd->Header, &id, version, &extension),
                      STATUS_NOT_SUPPORTED);
     assert_int_equal(atomic_load(&done.calls), 0);
     assert_true(pend_set("always"));
-    assert_int_equal(pd->Dispatch->NdkCreateMw(pd, test_create_done, &done, &mw), STATUS_PENDING);
+    assert_int_equal(pd->Dispatch->NdkCreateQp(pd, NULL, NULL, NULL, 1, 1, 1, 1, 0,
+                                               test_create_done, &done, &qp),
+                     STATUS_PENDING);
     test_wait_returns(&done, 1);
-    assert_int_equal(done.status, STATUS_NOT_SUPPORTED);
+    assert_int_equal(done.status, STATUS_INVALID_PARAMETER);
     assert_null(done.object);
     assert_true(pend_set("never"));
     pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &done);

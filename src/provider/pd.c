@@ -8,6 +8,7 @@
 #include "base/red.h"
 #include "provider/adapter.h"
 #include "provider/mr.h"
+#include "provider/mw.h"
 #include "provider/qp.h"
 #include "provider/srq.h"
 
@@ -69,26 +70,6 @@ NTSTATUS pd_create(NDK_ADAPTER *ndk, NDK_FN_CREATE_COMPLETION completion, PVOID 
                          pd ? &pd->object : NULL, (void **)out);
 }
 
-/* A create that fails for a reason known beforehand. */
-static NTSTATUS pd_refuse(NDK_PD *ndk, enum call call, NDK_FN_CREATE_COMPLETION completion,
-                          PVOID context, NTSTATUS refusal, const char *text)
-{
-    struct object *parent = &pd_from(ndk)->object;
-    NTSTATUS status = object_injected(parent, call);
-
-    if (status == STATUS_SUCCESS)
-        status = object_fail(parent, call, refusal, "%s", text);
-    return create_answer(parent, call, completion, context, status, NULL, NULL);
-}
-
-static NTSTATUS pd_create_mw(NDK_PD *ndk, NDK_FN_CREATE_COMPLETION completion, PVOID context,
-                             NDK_MW **out)
-{
-    (void)out;
-    return pd_refuse(ndk, CALL_CREATE_MW, completion, context, STATUS_NOT_SUPPORTED,
-                     "memory windows are not supported (MaxWindowSize 0)");
-}
-
 static VOID pd_get_privileged_token(NDK_PD *ndk, UINT32 *token)
 {
     *token = pd_from(ndk)->privileged_token;
@@ -98,7 +79,7 @@ const NDK_PD_DISPATCH pd_dispatch = {
     .NdkClosePd = object_close,
     .NdkQueryExtension = object_query_extension,
     .NdkCreateMr = mr_create,
-    .NdkCreateMw = pd_create_mw,
+    .NdkCreateMw = mw_create,
     .NdkCreateSrq = srq_create,
     .NdkCreateQp = qp_create,
     .NdkCreateQpWithSrq = qp_create_with_srq,

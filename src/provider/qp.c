@@ -35,6 +35,7 @@ static void qp_release(struct object *object)
         conn_unref(conn);
     conn_queue_destroy(&qp->initiator);
     conn_queue_destroy(&qp->receive);
+    mw_list_destroy(&qp->windows);
     os_mutex_destroy(&qp->lock);
 }
 
@@ -134,6 +135,7 @@ static void qp_init(struct qp *qp, struct pd *pd, const struct qp_plan *plan)
         qp->flags_ignored = NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE;
     }
     qp->overrun.run = qp_overrun;
+    mw_list_init(&qp->windows, qp);
     os_mutex_init(&qp->lock);
     conn_queue_init(&qp->initiator, plan->initiator_depth, sge, plan->inline_octets);
     conn_queue_init(&qp->receive, plan->receive_depth,

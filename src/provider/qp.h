@@ -16,6 +16,7 @@
 #include "conn/conn.h"
 #include "provider/cq.h"
 #include "provider/mr.h"
+#include "provider/mw.h"
 #include "provider/pd.h"
 #include "provider/srq.h"
 
@@ -36,6 +37,7 @@ struct qp {
     struct srq *srq; /* or NULL. With one, `receive` holds the receive in hand, and its poster is
                         the receive owner of the connection */
     struct srq_waiter waiter; /* under the SRQ's lock */
+    struct mw_list windows;   /* bound over this QP; they end with its connection */
 
     os_mutex lock;
     bool bound;
@@ -46,7 +48,7 @@ struct qp {
     atomic_bool overrun_queued;
     /* the local operation and the invalidation that pended; one of each at a time */
     struct conn_wr *local_wr;
-    struct mr *local_mr, *invalidating;
+    struct object *local_object, *invalidating;
 };
 
 static inline struct qp *qp_from(NDK_QP *ndk)
@@ -83,6 +85,7 @@ void qp_local_drop(void *qp, struct conn_wr *wr);
 enum access_result qp_invalidate_token(void *qp, uint32_t token, bool remote, bool *pending);
 bool qp_take_receive(void *qp, bool wait);
 void qp_stop_waiting(void *qp);
+void qp_over(void *qp);
 void qp_complete_receives(void *qp, const struct conn_completion *list, unsigned count);
 void qp_complete_requests(void *qp, const struct conn_completion *list, unsigned count);
 void qp_overrun(struct engine_work *work);

@@ -5,6 +5,7 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
+#include "provider/invalidate.h"
 #include "provider/pages.h"
 #include "provider/qp.h"
 
@@ -44,9 +45,10 @@ static void access_refused(struct qp *qp, enum access_result result, uint32_t to
     static const char *const why[] = {
         [ACCESS_INVALID_TOKEN] = "the token names nothing now (never given out, deregistered or "
                                  "invalidated, or a local token where a remote one is needed)",
-        [ACCESS_WRONG_DOMAIN] = "the token is of another protection domain",
-        [ACCESS_NO_RIGHT] = "the region was registered without the right",
-        [ACCESS_BOUNDS] = "outside of the region",
+        [ACCESS_WRONG_DOMAIN] = "the token is of another protection domain, or of a window that is "
+                                "bound over another QP",
+        [ACCESS_NO_RIGHT] = "the region was registered, or the window bound, without the right",
+        [ACCESS_BOUNDS] = "outside of the region or window",
         [ACCESS_WRAP] = "address + length passes 2^64",
     };
     const char *who = need & ACCESS_REMOTE_WRITE  ? "a Write of the peer (needs remote write)"
@@ -105,39 +107,41 @@ void qp_unmap(void *owner, struct access *hold)
 static void local_over(void *context)
 {
     struct qp *qp = context;
-    struct mr *mr = qp->local_mr;
+    struct object *object = qp->local_object;
 
     conn_local_done(atomic_load(&qp->conn), qp->local_wr, STATUS_SUCCESS);
-    object_unref(&mr->object);
+    object_unref(object);
     object_unref(&qp->object);
 }
 
 static NTSTATUS local_invalidate(struct qp *qp, struct conn_wr *wr)
 {
-    struct mr *mr = wr->object;
+    struct object *object = wr->object;
     NTSTATUS status;
 
     wr->object = NULL;
     qp->local_wr = wr;
-    qp->local_mr = mr;
+    qp->local_object = object;
     object_ref(&qp->object); /* until local_over() */
-    status = mr_invalidate(mr, local_over, qp);
+    status = object->class->invalidate(object, qp, 0, local_over, qp);
     if (status == STATUS_PENDING)
         return status;
-    object_unref(&mr->object);
+    object_unref(object);
     object_unref(&qp->object);
     return status;
 }
 
 NTSTATUS qp_local(void *owner, struct conn_wr *wr)
 {
-    struct mr_fast *fast;
+    void *object = wr->object;
 
     switch (wr->op) {
-    case CONN_OP_FAST_REGISTER:
-        fast = wr->object;
+    case CONN_OP_BIND:
         wr->object = NULL;
-        return mr_fast_execute(fast);
+        return mw_bind_execute(object);
+    case CONN_OP_FAST_REGISTER:
+        wr->object = NULL;
+        return mr_fast_execute(object);
     case CONN_OP_INVALIDATE:
         return local_invalidate(owner, wr);
     default:
@@ -150,38 +154,41 @@ void qp_local_drop(void *owner, struct conn_wr *wr)
     (void)owner;
     if (!wr->object)
         return;
-    if (wr->op == CONN_OP_FAST_REGISTER)
+    if (wr->op == CONN_OP_BIND)
+        mw_bind_discard(wr->object);
+    else if (wr->op == CONN_OP_FAST_REGISTER)
         mr_fast_discard(wr->object);
     else if (wr->op == CONN_OP_INVALIDATE)
-        object_unref(&((struct mr *)wr->object)->object);
+        object_unref(wr->object);
     wr->object = NULL;
 }
 
 static void invalidated(void *context)
 {
     struct qp *qp = context;
-    struct mr *mr = qp->invalidating;
+    struct object *object = qp->invalidating;
 
     conn_invalidated(atomic_load(&qp->conn));
-    object_unref(&mr->object);
+    object_unref(object);
     object_unref(&qp->object);
 }
 
 enum access_result qp_invalidate_token(void *owner, uint32_t token, bool remote, bool *pending)
 {
     struct qp *qp = owner;
-    struct mr *mr = mr_find_fast(qp->object.adapter->tokens, token, qp->pd, remote);
+    struct object *object = invalidate_find(qp->object.adapter->tokens, token, qp->pd, qp,
+                                            remote ? MEM_BY_PEER : MEM_BY_READ);
     NTSTATUS status;
 
-    if (!mr)
+    if (!object)
         return ACCESS_INVALID_TOKEN;
-    qp->invalidating = mr;
+    qp->invalidating = object;
     object_ref(&qp->object); /* until invalidated() */
-    status = mr_invalidate(mr, invalidated, qp);
+    status = object->class->invalidate(object, qp, token, invalidated, qp);
     *pending = status == STATUS_PENDING;
     if (*pending)
         return ACCESS_OK;
-    object_unref(&mr->object);
+    object_unref(object);
     object_unref(&qp->object);
     return NT_SUCCESS(status) ? ACCESS_OK : ACCESS_INVALID_TOKEN;
 }
@@ -201,6 +208,13 @@ void qp_stop_waiting(void *owner)
 
     if (qp->srq)
         srq_leave(qp->srq, &qp->waiter);
+}
+
+void qp_over(void *owner)
+{
+    struct qp *qp = owner;
+
+    mw_list_end(&qp->windows);
 }
 
 /* ---- completions ---------------------------------------------------------------------------- */

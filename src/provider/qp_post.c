@@ -18,6 +18,7 @@
 #define FLAGS_SEND  (FLAGS_ANY | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE)
 #define FLAGS_WRITE (FLAGS_ANY | NDK_OP_FLAG_INLINE)
 #define FLAGS_READ  (FLAGS_ANY | NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE)
+#define FLAGS_BIND  (FLAGS_ANY | NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE)
 #define FLAGS_FAST_REGISTER                                                                        \
     (FLAGS_ANY | NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE |                  \
      NDK_OP_FLAG_RDMA_READ_SINK)
@@ -231,41 +232,63 @@ NTSTATUS qp_fast_register(NDK_QP *ndk, PVOID context, NDK_MR *mr, ULONG pages,
     return post_end(&post, context, CONN_OP_FAST_REGISTER);
 }
 
+/* The object that NdkInvalidate names, or NULL: refused, with a reason. */
+static struct object *invalidatable(struct qp *qp, NDK_OBJECT_HEADER *header)
+{
+    const struct mr *mr = (const struct mr *)(const void *)header;
+    const struct mw *mw = (const struct mw *)(const void *)header;
+    const struct pd *pd = NULL;
+
+    if (header && header->ObjectType == NdkObjectTypeMr && mr->fast)
+        pd = mr->pd;
+    else if (header && header->ObjectType == NdkObjectTypeMw)
+        pd = mw->pd;
+    if (!pd) {
+        object_fail(&qp->object, CALL_INVALIDATE, STATUS_INVALID_PARAMETER,
+                    "the object is neither a fast-register MR nor a window (deregister other MRs "
+                    "with NdkDeregisterMr), rule NDKPI 12.6");
+        return NULL;
+    }
+    if (pd != qp->pd && !RED("invalidate-domain-unchecked")) {
+        object_fail(&qp->object, CALL_INVALIDATE, STATUS_INVALID_PARAMETER,
+                    "the object is of another domain (have pd #%u, need pd #%u), rule NDKPI 12.6",
+                    pd->object.id, qp->pd->object.id);
+        return NULL;
+    }
+    return CONTAINING_RECORD(header, struct object, header);
+}
+
 NTSTATUS qp_invalidate(NDK_QP *ndk, PVOID context, NDK_OBJECT_HEADER *header, ULONG flags)
 {
     struct post post;
-    struct mr *mr;
+    struct object *object;
     NTSTATUS status = post_begin(&post, ndk, CALL_INVALIDATE, flags, FLAGS_ANY);
 
     if (status != STATUS_SUCCESS)
         return status;
-    mr = header ? mr_from((NDK_MR *)(void *)header) : NULL;
-    if (!mr || header->ObjectType != NdkObjectTypeMr || !mr->fast)
-        return post_refuse(&post,
-                           object_fail(&post.qp->object, CALL_INVALIDATE, STATUS_INVALID_PARAMETER,
-                                       "the object is not a fast-register MR (deregister others "
-                                       "with NdkDeregisterMr), rule NDKPI 12.6"));
-    object_ref(&mr->object);
-    post.wr->object = mr;
+    object = invalidatable(post.qp, header);
+    if (!object)
+        return post_refuse(&post, STATUS_INVALID_PARAMETER);
+    object_ref(object);
+    post.wr->object = object;
     return post_end(&post, context, CONN_OP_INVALIDATE);
 }
 
 NTSTATUS qp_post_bind(NDK_QP *ndk, PVOID context, NDK_MR *mr, NDK_MW *mw, PVOID address,
                       SIZE_T length, ULONG flags)
 {
-    struct post post = {.qp = qp_from(ndk), .conn = atomic_load(&qp_from(ndk)->conn)};
-    NTSTATUS status = object_injected(&post.qp->object, CALL_BIND);
+    struct post post;
+    struct mw_bind *bind;
+    NTSTATUS status = post_begin(&post, ndk, CALL_BIND, flags, FLAGS_BIND);
 
-    (void)context;
-    (void)mr;
-    (void)mw;
-    (void)address;
-    (void)length;
-    (void)flags;
-    if (status == STATUS_SUCCESS)
-        status = object_fail(&post.qp->object, CALL_BIND, STATUS_NOT_SUPPORTED,
-                             "memory windows are not supported (MaxWindowSize 0)");
-    return post_refuse(&post, status);
+    if (status != STATUS_SUCCESS)
+        return status;
+    status = mw_bind_prepare(&post.qp->object, post.qp->pd, &post.qp->windows, mr, mw, address,
+                             length, flags, &bind);
+    if (status != STATUS_SUCCESS)
+        return post_refuse(&post, status);
+    post.wr->object = bind;
+    return post_end(&post, context, CONN_OP_BIND);
 }
 
 /* ---- receives ------------------------------------------------------------------------------- */

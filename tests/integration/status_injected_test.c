@@ -26,6 +26,7 @@ struct bench {
     struct end end;
     struct memory memory;
     NDK_MR *fast; /* created with FastRegister TRUE */
+    NDK_MW *window;
     NDK_SRQ *srq;
     NDK_CONNECTOR *connector;
     NDK_LISTENER *listener;
@@ -71,6 +72,8 @@ static void bench_open(struct bench *b)
     wait_init(&w);
     status = b->end.pd->Dispatch->NdkCreateMr(b->end.pd, TRUE, wait_create, &w, &b->fast);
     assert_int_equal(status, STATUS_SUCCESS);
+    status = b->end.pd->Dispatch->NdkCreateMw(b->end.pd, wait_create, &w, &b->window);
+    assert_int_equal(status, STATUS_SUCCESS);
     status = b->end.pd->Dispatch->NdkCreateSrq(b->end.pd, 4, 1, 0, NULL, NULL, NULL, wait_create,
                                                &w, &b->srq);
     assert_int_equal(status, STATUS_SUCCESS);
@@ -94,6 +97,7 @@ static void bench_close(struct bench *b)
     CLOSE(b->listener, NdkCloseListener);
     CLOSE(b->connector, NdkCloseConnector);
     CLOSE(b->srq, NdkCloseSrq);
+    CLOSE(b->window, NdkCloseMw);
     CLOSE(b->fast, NdkCloseMr);
     free_memory(&b->memory);
     end_close(&b->end);
@@ -170,6 +174,11 @@ static NTSTATUS create_qp(struct bench *b, struct wait *w)
                                             4, 4, 1, 1, 0, wait_create, w, (NDK_QP **)&b->out);
 }
 
+static NTSTATUS create_mw(struct bench *b, struct wait *w)
+{
+    return b->end.pd->Dispatch->NdkCreateMw(b->end.pd, wait_create, w, (NDK_MW **)&b->out);
+}
+
 static NTSTATUS create_srq(struct bench *b, struct wait *w)
 {
     return b->end.pd->Dispatch->NdkCreateSrq(b->end.pd, 4, 1, 0, NULL, NULL, NULL, wait_create, w,
@@ -226,6 +235,13 @@ static NTSTATUS receive_it(struct bench *b, struct wait *w)
 
     (void)w;
     return b->end.qp->Dispatch->NdkReceive(b->end.qp, NULL, &sge, 1);
+}
+
+static NTSTATUS bind_it(struct bench *b, struct wait *w)
+{
+    (void)w;
+    return b->end.qp->Dispatch->NdkBind(b->end.qp, NULL, b->memory.mr, b->window, b->memory.data, 8,
+                                        NDK_OP_FLAG_ALLOW_REMOTE_READ);
 }
 
 static NTSTATUS fast_register(struct bench *b, struct wait *w)
@@ -378,6 +394,7 @@ static const struct entry adapter_entries[] = {
 
 static const struct entry memory_entries[] = {
     {"NdkCreateMr", NULL, create_mr, {STATUS_INSUFFICIENT_RESOURCES}},
+    {"NdkCreateMw", NULL, create_mw, {STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkRegisterMr",
      NULL,
      register_mr,
@@ -386,7 +403,7 @@ static const struct entry memory_entries[] = {
     {"NdkDeregisterMr",
      NULL,
      deregister_mr,
-     {STATUS_INVALID_DEVICE_REQUEST, STATUS_INSUFFICIENT_RESOURCES}},
+     {STATUS_INVALID_DEVICE_REQUEST, STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkInitializeFastRegisterMr",
      NULL,
      initialize_fast,
@@ -399,6 +416,11 @@ static const struct entry qp_entries[] = {
     {"NdkCreateQp", NULL, create_qp, {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkSend", NULL, send_it, {STATUS_CONNECTION_INVALID, TRANSFER}},
     {"NdkReceive", NULL, receive_it, {TRANSFER, STATUS_INVALID_DEVICE_REQUEST}},
+    {"NdkBind",
+     NULL,
+     bind_it,
+     {STATUS_CONNECTION_INVALID, STATUS_ACCESS_VIOLATION, STATUS_NO_MORE_ENTRIES,
+      STATUS_INVALID_PARAMETER, STATUS_INVALID_DEVICE_REQUEST, STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkFastRegister",
      NULL,
      fast_register,
