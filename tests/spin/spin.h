@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The walker: threads that make random legal calls on shared objects of two adapters, and what must
+ * hold whatever they draw. spin_test.c draws; objects.c creates and closes; work.c posts and polls;
+ * connect.c connects; watch.c remembers, watches and dies.
+ *
+ * What is legal is kept by two rules. A call on an object is made between object_use() and
+ * object_unuse(); object_doom() forbids further uses, and whoever gives back the last one closes.
+ * So no call begins on an object whose close was called, and anything else may run beside anything.
+ * What NDKPI leaves to the consumer has a lock of its own: posts of one queue, polls and arms of
+ * one CQ. Structures stay until the end of their round, so that a late callback finds one that is
+ * closed and says so.
+ *
+ * Locks, outermost first: turn (posts of a queue, or polls of a CQ) - world - object - queue; links
+ * and the round's lists are leaves. None but turn is held over a call.
+ */
+#ifndef SOFTNDK_TESTS_SPIN_H
+#define SOFTNDK_TESTS_SPIN_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "ends.h"
+
+#define PATIENCE_S 60u
+#define SLICES     16u /* of a region; each belongs to one request at a time, the first to nobody */
+#define SLICE      16384u
+#define POOL       12u /* objects of a kind that live at once in a world */
+#define LINKS      4096u
+#define MESSAGES   4096u /* of one direction of a link, numbered */
+#define PRIVATE    64u
+
+/* ---- watch.c -------------------------------------------------------------------------------- */
+
+extern unsigned spin_seed;
+void spin_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define need(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            spin_die("%s:%d: not so: %s", __FILE__, __LINE__, #condition);                         \
+    } while (0)
+
+/* Into this thread's ring: what is called, on which object, with which number. */
+struct object;
+void note(const char *what, const struct object *object, unsigned number);
+/* A random number below, of this thread's stream. */
+unsigned draw(unsigned below);
+void draw_seed(unsigned seed);
+/* This thread is watched: it must note something every PATIENCE_S seconds. */
+void watch_me(bool on);
+void watch_begin(void);
+void watch_end(void);
+
+/* ---- objects.c ------------------------------------------------------------------------------ */
+
+enum kind { CQ, PD, MR, SRQ, QP, CONNECTOR, LISTENER, ENDPOINT, KINDS };
+enum state { CREATING, OPEN, CLOSING, CLOSED, FAILED };
+/* Beside its state: what the consumer may do with a region, a queue pair, a connector, a listener.
+ */
+enum step { IDLE, BUSY, READY, DECIDE, DEAD };
+
+struct request {
+    TAILQ_ENTRY(request) link;
+    struct request *next; /* of all of the round */
+    struct queue_of *queue;
+    NDK_OPERATION_TYPE type;
+    bool silent, failed;
+    atomic_uint completions;
+    struct object *mr, *remote_mr; /* whose slices are claimed, or whose registration it is */
+    unsigned slices, remote_slices, length, seed;
+    struct buffer *buffer;   /* that is to stay */
+    struct request *written; /* of a Read: the Write whose octets it reads back; NULL: slice 0 */
+    struct link *at;         /* of a Send: its number there */
+    unsigned end, number;
+};
+
+/* Requests that were posted and are not completed, in order: of a QP's queue, or of an SRQ. */
+struct queue_of {
+    struct object *owner, *cq;
+    pthread_mutex_t turn, lock;
+    TAILQ_HEAD(, request) list;
+    bool lossy; /* its CQ was closed first */
+    bool reaped;
+    struct queue_of *next; /* of its CQ */
+};
+
+struct buffer { /* of a region */
+    NDK_ADAPTER *adapter;
+    uint8_t *data;
+    PMDL mdl;
+    NDK_LOGICAL_ADDRESS_MAPPING *map;
+    ULONG map_size, fbo;
+    bool mapped;
+    atomic_uint references;
+};
+
+struct object {
+    struct world *world;
+    struct object *next; /* of all of the round */
+    enum kind kind;
+    unsigned number;
+    pthread_mutex_t lock; /* the next five, and step */
+    enum state state;
+    unsigned uses;
+    bool doomed;
+    NDK_OBJECT_HEADER *header;
+    NDK_FN_CLOSE_OBJECT close;
+    enum step step;
+    atomic_bool in_callback;         /* of those that must not overlap */
+    struct object *pd, *cq[2], *srq; /* antecedents; cq: receive, initiator */
+    struct queue_of queues[2];       /* receive, initiator; of an SRQ the first */
+
+    /* CQ */
+    pthread_mutex_t turn;
+    unsigned depth;
+    bool by_callback; /* is polled by its notification only */
+    atomic_uint outstanding, arms, notified;
+    struct queue_of *attached; /* under lock */
+    /* MR */
+    bool fast;
+    struct buffer *buffer;
+    atomic_uint claimed; /* slices */
+    UINT32 local, remote;
+    /* QP, connector */
+    struct link *at;
+    unsigned end;
+    struct object *qp;
+    atomic_uint disconnects;
+    /* listener */
+    SOCKADDR_INET address;
+    ULONG address_length;
+    /* endpoint */
+    SOCKADDR_INET destination;
+};
+
+struct link { /* a connection: what its ends know of each other */
+    unsigned number, seed;
+    struct object *qps[2]; /* client, server; under links_lock */
+    atomic_uint sent[2], last[2];
+    atomic_bool blind[2];                /* a message of this end came that could not be read */
+    atomic_uchar arrived[2][MESSAGES];   /* by sending end */
+    atomic_uchar succeeded[2][MESSAGES]; /* what a signalled completion said */
+};
+
+struct world { /* an adapter */
+    NDK_ADAPTER *adapter;
+    unsigned number;
+    bool placed;
+    pthread_mutex_t lock;
+    struct object *live[KINDS][POOL];
+};
+
+struct call { /* that may pend */
+    struct call *next;
+    const char *name;
+    struct object *object;
+    void (*then)(struct call *call, NTSTATUS status);
+    void *out; /* of a create */
+    struct buffer *buffer;
+    struct object *other;
+    atomic_uint answers;
+    atomic_bool pended;
+};
+
+struct round {
+    struct world worlds[2];
+    pthread_mutex_t lock; /* the lists */
+    struct object *objects;
+    struct request *requests;
+    struct call *calls;
+    unsigned numbers;
+    bool capped; /* by staging_cap: connections may end for want of room */
+    atomic_bool ending;
+    pthread_mutex_t links_lock;
+    struct link *links[LINKS];
+    unsigned link_count;
+};
+extern struct round now;
+
+extern atomic_uint count_calls, count_connections, count_requests, count_checked, count_objects;
+
+bool object_use(struct object *object);
+void object_unuse(struct object *object);
+void object_doom(struct object *object);
+enum state object_state(struct object *object);
+/* If it is in step from (or in any), it is in step to now. */
+bool object_step(struct object *object, enum step from, enum step to);
+/* An open object of a kind, used; NULL: none. of: whose pd it must have, or NULL. */
+struct object *object_pick(struct world *world, enum kind kind, const struct object *of);
+/* The same, in a step that is changed. */
+struct object *object_claim(struct world *world, enum kind kind, enum step from, enum step to);
+/* A structure with a place in its world; NULL when that is full, or without one. */
+struct object *object_make(struct world *world, enum kind kind, bool anyway, bool *has_place);
+void object_opened(struct object *object, NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_OBJECT close);
+
+struct call *call_begin(const char *name, struct object *object,
+                        void (*then)(struct call *, NTSTATUS));
+VOID call_created(PVOID context, NTSTATUS status, NDK_OBJECT_HEADER *header);
+VOID call_answered(PVOID context, NTSTATUS status);
+void call_end(struct call *call, NTSTATUS returned);
+
+bool create_something(struct world *world, enum kind kind);
+/* A region's next step; a listener's: it listens, later it pauses or goes on. */
+bool region_move(struct object *mr);
+bool listener_move(struct object *listener);
+void buffer_put(struct buffer *buffer);
+/* Closes what is left and holds the round to account. */
+void round_end(void);
+
+/* ---- work.c --------------------------------------------------------------------------------- */
+
+VOID cq_notified(PVOID context, NTSTATUS status);
+void cq_poll(struct object *cq, int arm);
+/* The last poll, before the close. */
+void cq_last(struct object *cq);
+void queue_attach(struct queue_of *queue, struct object *owner, struct object *cq);
+bool work_receive(struct object *owner);
+bool work_initiate(struct object *qp);
+bool work_fast(struct object *qp);
+void request_release(struct request *request);
+
+/* ---- connect.c ------------------------------------------------------------------------------ */
+
+VOID connect_event(PVOID context, NDK_CONNECTOR *connector);
+bool connect_begin(struct world *world);
+bool connect_decide(struct object *connector);
+bool connect_disconnect(struct object *connector);
+bool connect_ask(struct object *connector);
+
+#endif
