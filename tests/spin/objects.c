@@ -535,7 +535,7 @@ bool region_move(struct object *mr)
                            call_answered, call));
         return true;
     }
-    if (!mr->fast && draw(40) == 0 && object_step(mr, READY, BUSY)) {
+    if (!mr->fast && draw(300) == 0 && object_step(mr, READY, BUSY)) {
         call = call_begin("NdkDeregisterMr", mr, deregistered);
         call_end(call, handle->Dispatch->NdkDeregisterMr(handle, call_answered, call));
         return true;

@@ -23,8 +23,8 @@
 #include "ends.h"
 
 #define PATIENCE_S 60u
-#define SLICES     16u /* of a region; each belongs to one request at a time, the first to nobody */
-#define SLICE      16384u
+#define SLICES     32u /* of a region; each belongs to one request at a time, the first to nobody */
+#define SLICE      8192u
 #define POOL       12u /* objects of a kind that live at once in a world */
 #define LINKS      4096u
 #define MESSAGES   4096u /* of one direction of a link, numbered */

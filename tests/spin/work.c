@@ -504,8 +504,12 @@ bool work_receive(struct object *owner)
     struct posting p = {0};
     UINT32 local, remote;
     struct object *mr = region_pick(owner->world, owner->pd, &local, &remote);
-    unsigned slice = mr ? slice_claim(mr) : 0;
+    unsigned slice = 0;
     bool posted = false;
+
+    /* Some are left for what is sent. */
+    if (mr && __builtin_popcount(atomic_load(&mr->claimed)) < 20)
+        slice = slice_claim(mr);
 
     if (slice) {
         p.request = request_new(&owner->queues[0], NdkOperationTypeReceive);
@@ -599,7 +603,7 @@ static bool post_send(struct object *qp, struct link *link, struct object *peer,
         p.flags |= NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT;
     if (length <= 64 && draw(2))
         p.flags |= NDK_OP_FLAG_INLINE;
-    if (peer && draw(10) == 0)
+    if (peer && draw(40) == 0)
         taken = claim_remote(peer, &p.token);
     p.invalidates = taken != NULL;
     posted = post(&p);
@@ -710,7 +714,7 @@ bool work_fast(struct object *qp)
         }
         if (!posted)
             need(object_step(mr, BUSY, DECIDE));
-    } else if (up && draw(6) == 0 && object_step(mr, READY, BUSY)) {
+    } else if (up && draw(30) == 0 && object_step(mr, READY, BUSY)) {
         p.request = request_new(&qp->queues[1], NdkOperationTypeInvalidate);
         if (p.request) {
             p.request->mr = mr;
