@@ -17,15 +17,21 @@ static const char *const names[] = {
 
 /* ---- use and close -------------------------------------------------------------------------- */
 
-bool object_use(struct object *object)
+/* of: whose pd it must have, or NULL. */
+static bool use_of(struct object *object, const struct object *of)
 {
     bool open;
 
     pthread_mutex_lock(&object->lock);
-    open = object->state == OPEN && !object->doomed;
+    open = object->state == OPEN && !object->doomed && (!of || object->pd == of);
     object->uses += open;
     pthread_mutex_unlock(&object->lock);
     return open;
+}
+
+bool object_use(struct object *object)
+{
+    return use_of(object, NULL);
 }
 
 static VOID object_closed(PVOID context)
@@ -119,7 +125,7 @@ struct object *object_pick(struct world *world, enum kind kind, const struct obj
     for (unsigned i = 0; i < POOL && !found; i++) {
         struct object *object = world->live[kind][(from + i) % POOL];
 
-        if (object && (!of || object->pd == of) && object_use(object))
+        if (object && use_of(object, of))
             found = object;
     }
     pthread_mutex_unlock(&world->lock);
