@@ -32,11 +32,13 @@ static void strand_enter(struct object *connector)
     if (atomic_exchange(&connector->in_callback, true))
         spin_die("two callbacks of connector #%u at once", connector->number);
     need(object_state(connector) == OPEN || object_state(connector) == CLOSING);
+    running_enter(connector);
 }
 
 static void strand_leave(struct object *connector)
 {
     atomic_store(&connector->in_callback, false);
+    running_leave(connector);
 }
 
 static void expect(const struct call *call, NTSTATUS status, const NTSTATUS *list, size_t count)

@@ -34,10 +34,21 @@ bool object_use(struct object *object)
     return use_of(object, NULL);
 }
 
-static VOID object_closed(PVOID context)
+void running_enter(struct object *object)
 {
-    struct object *object = context;
+    atomic_fetch_add(&object->callbacks, 1);
+}
 
+void running_leave(struct object *object)
+{
+    atomic_fetch_sub(&object->callbacks, 1);
+}
+
+static void closed(struct object *object)
+{
+    if (atomic_load(&object->callbacks) != 0)
+        spin_die("object #%u (kind %d) is closed while callbacks run", object->number,
+                 object->kind);
     pthread_mutex_lock(&object->lock);
     need(object->state == CLOSING); /* once, and after the call */
     object->state = CLOSED;
@@ -51,6 +62,23 @@ static VOID object_closed(PVOID context)
     }
 }
 
+/* An antecedent's close must not end before this has returned. */
+static VOID object_closed(PVOID context)
+{
+    struct object *object = context;
+    struct object *const above[] = {object->pd, object->cq[0], object->cq[1], object->srq};
+
+    for (size_t i = 0; i < sizeof above / sizeof above[0]; i++)
+        if (above[i])
+            running_enter(above[i]);
+    closed(object);
+    if (draw(4) == 0)
+        test_sleep_ms(0);
+    for (size_t i = 0; i < sizeof above / sizeof above[0]; i++)
+        if (above[i])
+            running_leave(above[i]);
+}
+
 static void object_close(struct object *object)
 {
     NTSTATUS status;
@@ -61,7 +89,7 @@ static void object_close(struct object *object)
     status = object->close(object->header, object_closed, object);
     need(status == STATUS_SUCCESS || status == STATUS_PENDING);
     if (status == STATUS_SUCCESS)
-        object_closed(object);
+        closed(object);
 }
 
 void object_unuse(struct object *object)
@@ -234,11 +262,20 @@ static void answer(struct call *call, NTSTATUS status, NDK_OBJECT_HEADER *header
 VOID call_created(PVOID context, NTSTATUS status, NDK_OBJECT_HEADER *header)
 {
     struct call *call = context;
+    bool own = call->then && !call->buffer; /* not a create, nor the adapter's NdkBuildLAM */
 
     note("answer", call->object, (unsigned)status);
     need(call->out == &untouched);
     need(atomic_fetch_add(&call->answers, 1) == 0);
+    if (!own) {
+        answer(call, status, header);
+        return;
+    }
+    running_enter(call->object);
     answer(call, status, header);
+    if (draw(8) == 0)
+        test_sleep_ms(0);
+    running_leave(call->object);
 }
 
 VOID call_answered(PVOID context, NTSTATUS status)
@@ -598,7 +635,7 @@ static bool settled(struct object *o, bool queues_too)
 
 static void await_all(bool queues_too)
 {
-    unsigned long long limit = test_now_ms() + PATIENCE_S * 1000ull;
+    unsigned long long limit = test_now_ms() + patience_s * 1000ull;
     static const char *const states[] = {"being created", "open", "closing", "closed", "failed"};
 
     for (;;) {

@@ -22,13 +22,12 @@
 
 #include "ends.h"
 
-#define PATIENCE_S 60u
-#define SLICES     32u /* of a region; each belongs to one request at a time, the first to nobody */
-#define SLICE      8192u
-#define POOL       12u /* objects of a kind that live at once in a world */
-#define LINKS      4096u
-#define MESSAGES   4096u /* of one direction of a link, numbered */
-#define PRIVATE    64u
+#define SLICES   32u /* of a region; each belongs to one request at a time, the first to nobody */
+#define SLICE    8192u
+#define POOL     12u /* objects of a kind that live at once in a world */
+#define LINKS    4096u
+#define MESSAGES 4096u /* of one direction of a link, numbered */
+#define PRIVATE  64u
 
 /* ---- watch.c -------------------------------------------------------------------------------- */
 
@@ -43,10 +42,11 @@ void spin_die(const char *format, ...) __attribute__((format(printf, 1, 2), nore
 /* Into this thread's ring: what is called, on which object, with which number. */
 struct object;
 void note(const char *what, const struct object *object, unsigned number);
+extern unsigned patience_s; /* for whatever is waited for: SOFTNDK_SPIN_PATIENCE_S, 60 */
 /* A random number below, of this thread's stream. */
 unsigned draw(unsigned below);
 void draw_seed(unsigned seed);
-/* This thread is watched: it must note something every PATIENCE_S seconds. */
+/* This thread is watched: it must note something every patience_s seconds. */
 void watch_me(bool on);
 void watch_begin(void);
 void watch_end(void);
@@ -106,6 +106,7 @@ struct object {
     NDK_OBJECT_HEADER *header;
     NDK_FN_CLOSE_OBJECT close;
     enum step step;
+    atomic_uint callbacks;           /* of its own, or of a successor's close, that are running */
     atomic_bool in_callback;         /* of those that must not overlap */
     struct object *pd, *cq[2], *srq; /* antecedents; cq: receive, initiator */
     struct queue_of queues[2];       /* receive, initiator; of an SRQ the first */
@@ -185,6 +186,9 @@ void object_doom(struct object *object);
 enum state object_state(struct object *object);
 /* If it is in step from (or in any), it is in step to now. */
 bool object_step(struct object *object, enum step from, enum step to);
+/* Around a callback that the end of the object's close must wait for. */
+void running_enter(struct object *object);
+void running_leave(struct object *object);
 /* An open object of a kind, used; NULL: none. of: whose pd it must have, or NULL. */
 struct object *object_pick(struct world *world, enum kind kind, const struct object *of);
 /* The same, in a step that is changed. */

@@ -5,7 +5,8 @@
  * kept, objects.c for the account at the end of a round.
  *
  * SOFTNDK_SPIN_S: seconds, 10 by default. SOFTNDK_TEST_SEED: repeats the choices of a run (not the
- * order in which threads make them). Printed at the start and on failure.
+ * order in which threads make them). Printed at the start and on failure. SOFTNDK_SPIN_PATIENCE_S:
+ * how long anything may take, 60.
  */
 #include <setjmp.h>
 #include <stdarg.h>

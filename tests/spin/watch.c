@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Rings, random streams, the watchdog; see spin.h. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ struct ring {
     atomic_ullong beat;
 };
 
-unsigned spin_seed;
+unsigned spin_seed, patience_s = 60;
 static struct ring rings[THREADS];
 static atomic_uint ring_count;
 static atomic_uint streams;
@@ -117,18 +118,33 @@ static void *watch(void *context)
 {
     (void)context;
     while (!atomic_load(&stopping)) {
-        unsigned long long limit = test_now_ms() - PATIENCE_S * 1000ull;
+        unsigned long long limit = test_now_ms() - patience_s * 1000ull;
 
         for (unsigned i = 0; i < THREADS; i++)
             if (atomic_load(&rings[i].watched) && atomic_load(&rings[i].beat) < limit)
-                spin_die("thread %u has been in its last call for %u s", i, PATIENCE_S);
+                spin_die("thread %u has been in its last call for %u s", i, patience_s);
         test_sleep_ms(50);
     }
     return NULL;
 }
 
+static void crashed(int number)
+{
+    spin_die("signal %d", number);
+}
+
 void watch_begin(void)
 {
+    const char *text = getenv("SOFTNDK_SPIN_PATIENCE_S");
+
+    if (text)
+        patience_s = (unsigned)strtoul(text, NULL, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    signal(SIGSEGV, crashed); /* cmocka's would end the process without a word */
+    signal(SIGBUS, crashed);
+#else
+    (void)crashed;
+#endif
     need(pthread_create(&watchdog, NULL, watch, NULL) == 0);
 }
 

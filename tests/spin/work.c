@@ -134,7 +134,8 @@ static struct object *region_pick(struct world *world, const struct object *pd, 
 
 /* ---- completions ---------------------------------------------------------------------------- */
 
-static void take(struct queue_of *q, struct request *r)
+/* A success vouches for the silent ones before it. */
+static void take(struct queue_of *q, struct request *r, bool success)
 {
     struct request *head;
 
@@ -145,6 +146,8 @@ static void take(struct queue_of *q, struct request *r)
                      q->owner->kind == QP ? "qp" : "srq", q->owner->number);
         if (!head->silent)
             spin_die("a request of qp #%u completed before its turn", q->owner->number);
+        if (success && head->number)
+            atomic_store(&head->at->succeeded[head->end][head->number], 1);
         TAILQ_REMOVE(&q->list, head, link);
         request_release(head);
     }
@@ -261,7 +264,7 @@ static void completed(struct object *cq, const NDK_RESULT_EX *result)
     need(r->type == NdkOperationTypeReceive
              ? (result->Type & NdkOperationTypeReceive) == NdkOperationTypeReceive
              : result->Type == r->type);
-    take(q, r);
+    take(q, r, success);
     r->failed = !success;
     if (r->type == NdkOperationTypeReceive)
         received(r, result);
@@ -337,6 +340,8 @@ void cq_poll(struct object *cq, int type)
 {
     pthread_mutex_lock(&cq->turn);
     poll_dry(cq);
+    if (cq->by_callback && draw(3) == 0)
+        test_sleep_ms(0); /* what comes meanwhile must satisfy the arm */
     if (type >= 0)
         arm(cq, (ULONG)type);
     pthread_mutex_unlock(&cq->turn);
@@ -370,6 +375,7 @@ VOID cq_notified(PVOID context, NTSTATUS status)
     need(object_state(cq) == OPEN || object_state(cq) == CLOSING);
     need(atomic_fetch_add(&cq->notified, 1) < atomic_load(&cq->arms));
     note("cq notification", cq, 0);
+    running_enter(cq);
     if (object_use(cq)) {
         struct object *qp = draw(3) ? NULL : object_pick(cq->world, QP, NULL);
 
@@ -384,6 +390,7 @@ VOID cq_notified(PVOID context, NTSTATUS status)
         object_unuse(cq);
     }
     atomic_store(&cq->in_callback, false);
+    running_leave(cq);
 }
 
 /* ---- posts ---------------------------------------------------------------------------------- */
