@@ -17,7 +17,7 @@ topics, options.
 First each test runs without a breach, once for each environment listed, and must pass. Then each
 case runs with its breach and must fail: a status other than 0, a crash, or no end within the
 timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
-nothing is forgotten: every *_test.c of src/, tests/integration/ and tests/sweep/ has a breach listed, every
+nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/ and tests/spin/ has a breach listed, every
 RED("name") of src/ is listed, and every listed name exists in src/.
 
 A test that skips itself (status 77) without a breach leaves its cases out, with its reason.
@@ -137,6 +137,7 @@ def tests_in_sources():
     for folder in ("integration", "sweep"):
         for path in sorted((ROOT / "tests" / folder).glob("*_test.c")):
             tests[f"{folder}_{path.stem}"] = str(path.relative_to(ROOT))
+    tests["spin"] = "tests/spin/spin_test.c"
     return tests
 
 

@@ -128,7 +128,7 @@ static void accept_it(struct object *connector)
     connector->at->qps[1] = qp;
     pthread_mutex_unlock(&now.links_lock);
     for (unsigned i = draw(24); i && !qp->srq; i--)
-        work_receive(qp);
+        post_a_receive(qp);
     handle = (NDK_QP *)(void *)qp->header;
     call = call_begin("NdkAccept", connector, established);
     call->other = qp;
@@ -265,7 +265,7 @@ bool connect_begin(struct world *world)
 
     if (link) {
         for (unsigned i = draw(24); i && !qp->srq; i--)
-            work_receive(qp);
+            post_a_receive(qp);
         connect_call(connector, qp, listener, link);
     } else {
         if (connector)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * The walker: threads that make random legal calls on shared objects of two adapters, and what must
- * hold whatever they draw. spin_test.c draws; objects.c creates and closes; work.c posts and polls;
- * connect.c connects; watch.c remembers, watches and dies.
+ * hold whatever they draw. spin_test.c draws; objects.c creates and closes; post.c posts, work.c
+ * polls and compares; connect.c connects; account.c ends a round; watch.c remembers, watches and
+ * dies.
  *
  * What is legal is kept by two rules. A call on an object is made between object_use() and
  * object_unuse(); object_doom() forbids further uses, and whoever gives back the last one closes.
@@ -208,6 +209,9 @@ bool create_something(struct world *world, enum kind kind);
 bool region_move(struct object *mr);
 bool listener_move(struct object *listener);
 void buffer_put(struct buffer *buffer);
+
+/* ---- account.c ------------------------------------------------------------------------------ */
+
 /* Closes what is left and holds the round to account. */
 void round_end(void);
 
@@ -218,10 +222,13 @@ void cq_poll(struct object *cq, int arm);
 /* The last poll, before the close. */
 void cq_last(struct object *cq);
 void queue_attach(struct queue_of *queue, struct object *owner, struct object *cq);
-bool work_receive(struct object *owner);
-bool work_initiate(struct object *qp);
-bool work_fast(struct object *qp);
 void request_release(struct request *request);
+
+/* ---- post.c --------------------------------------------------------------------------------- */
+
+bool post_a_receive(struct object *owner);
+bool post_a_request(struct object *qp);
+bool post_a_registration(struct object *qp);
 
 /* ---- connect.c ------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 /*
  * Four threads make random legal calls on many objects of two adapters, on loopback, in rounds of
  * about a second with options and a completion mode of their own; see spin.h for how legality is
- * kept, objects.c for the account at the end of a round.
+ * kept, account.c for what is asked at the end of a round.
  *
  * SOFTNDK_SPIN_S: seconds, 10 by default. SOFTNDK_TEST_SEED: repeats the choices of a run (not the
  * order in which threads make them). Printed at the start and on failure. SOFTNDK_SPIN_PATIENCE_S:
@@ -78,7 +78,7 @@ static bool receive_here(struct object *qp)
     bool any = false;
 
     for (unsigned i = 1 + draw(8); i && !qp->srq; i--)
-        any |= work_receive(qp);
+        any |= post_a_receive(qp);
     return any;
 }
 
@@ -87,7 +87,7 @@ static bool srq_receive_here(struct object *srq)
     bool any = false;
 
     for (unsigned i = 1 + draw(8); i; i--)
-        any |= work_receive(srq);
+        any |= post_a_receive(srq);
     return any;
 }
 
@@ -99,7 +99,7 @@ static bool op_initiate(struct world *world)
     bool any = false;
 
     for (unsigned i = qp ? 1 + draw(4) : 0; i; i--)
-        any |= work_initiate(qp);
+        any |= post_a_request(qp);
     if (qp)
         object_unuse(qp);
     return any;
@@ -171,7 +171,7 @@ static bool op_listener(struct world *w)
 }
 static bool op_fast(struct world *w)
 {
-    return on_any(w, QP, work_fast);
+    return on_any(w, QP, post_a_registration);
 }
 static bool op_connect(struct world *w)
 {

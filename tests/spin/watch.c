@@ -80,13 +80,14 @@ void spin_die(const char *format, ...)
 
     while (atomic_flag_test_and_set(&once))
         test_sleep_ms(1000); /* another thread is about to end the process */
-    for (unsigned i = 0; i < atomic_load(&ring_count) && i < THREADS; i++)
-        ring_print(&rings[i]);
     fprintf(stderr, "spin: ");
     va_start(ap, format);
     vfprintf(stderr, format, ap);
     va_end(ap);
-    fprintf(stderr, "\nspin: SOFTNDK_TEST_SEED=%u\n", spin_seed);
+    fprintf(stderr, "\n");
+    for (unsigned i = 0; i < atomic_load(&ring_count) && i < THREADS; i++)
+        ring_print(&rings[i]);
+    fprintf(stderr, "spin: the reason stands above; SOFTNDK_TEST_SEED=%u\n", spin_seed);
     fflush(NULL);
     abort();
 }

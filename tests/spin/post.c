@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+/* Requests: their slices, their places in the CQ, their posts; see spin.h and message.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+
+/* A request with its place in the CQ; NULL: that has none left. */
+static struct request *request_new(struct queue_of *queue, NDK_OPERATION_TYPE type)
+{
+    struct request *r;
+
+    if (atomic_fetch_add(&queue->cq->outstanding, 1) >= queue->cq->depth) {
+        atomic_fetch_sub(&queue->cq->outstanding, 1);
+        return NULL;
+    }
+    r = calloc(1, sizeof *r);
+    need(r != NULL);
+    r->queue = queue;
+    r->type = type;
+    pthread_mutex_lock(&now.lock);
+    r->next = now.requests;
+    now.requests = r;
+    pthread_mutex_unlock(&now.lock);
+    return r;
+}
+
+/* A slice of a region that is no request's; 0: none. */
+static unsigned slice_claim(struct object *mr)
+{
+    unsigned from = 1 + draw(SLICES - 1);
+
+    for (unsigned i = 0; i < SLICES - 1; i++) {
+        unsigned n = 1 + (from + i) % (SLICES - 1), bit = 1u << n;
+
+        if (!(atomic_fetch_or(&mr->claimed, bit) & bit))
+            return n;
+    }
+    return 0;
+}
+
+static bool is_ready(struct object *mr, UINT32 *local, UINT32 *remote)
+{
+    bool ready;
+
+    pthread_mutex_lock(&mr->lock);
+    ready = mr->step == READY;
+    *local = mr->local;
+    *remote = mr->remote;
+    pthread_mutex_unlock(&mr->lock);
+    return ready;
+}
+
+/* A region of this domain that is registered, used. */
+static struct object *region_pick(struct world *world, const struct object *pd, UINT32 *local,
+                                  UINT32 *remote)
+{
+    for (int tries = 0; tries < 4; tries++) {
+        struct object *mr = object_pick(world, MR, pd);
+
+        if (!mr)
+            return NULL;
+        if (is_ready(mr, local, remote))
+            return mr;
+        object_unuse(mr);
+    }
+    return NULL;
+}
+
+struct posting {
+    struct request *request;
+    NDK_SGE sges[2];
+    ULONG count, flags;
+    UINT64 address;
+    UINT32 token;
+    bool invalidates;
+};
+
+/* One piece or two. */
+static void pieces(struct posting *p, uint8_t *data, UINT32 token, unsigned length)
+{
+    unsigned first = length > 1 && draw(4) == 0 ? 1 + draw(length - 1) : length;
+
+    p->count = length == 0 ? 0 : first < length ? 2 : 1;
+    for (ULONG i = 0; i < p->count; i++) {
+        p->sges[i].VirtualAddress = data + (i ? first : 0);
+        p->sges[i].Length = i ? length - first : first;
+        p->sges[i].MemoryRegionToken = token;
+    }
+}
+
+static NTSTATUS post_call(struct object *o, struct posting *p)
+{
+    NDK_QP *qp = (NDK_QP *)(void *)o->header;
+    const NDK_QP_DISPATCH *slot = qp->Dispatch;
+    struct request *r = p->request;
+    struct buffer *buffer;
+    NDK_MR *mr;
+
+    switch (r->type) {
+    case NdkOperationTypeReceive:
+        if (o->kind == SRQ) {
+            NDK_SRQ *srq = (NDK_SRQ *)(void *)o->header;
+
+            return srq->Dispatch->NdkSrqReceive(srq, r, p->sges, p->count);
+        }
+        return slot->NdkReceive(qp, r, p->sges, p->count);
+    case NdkOperationTypeRead:
+        return slot->NdkRead(qp, r, p->sges, p->count, p->address, p->token, p->flags);
+    case NdkOperationTypeWrite:
+        return slot->NdkWrite(qp, r, p->sges, p->count, p->address, p->token, p->flags);
+    case NdkOperationTypeSend:
+        if (p->invalidates)
+            return slot->NdkSendAndInvalidate(qp, r, p->sges, p->count, p->flags, p->token);
+        return slot->NdkSend(qp, r, p->sges, p->count, p->flags);
+    case NdkOperationTypeInvalidate:
+        return slot->NdkInvalidate(qp, r, r->mr->header, p->flags);
+    default:
+        buffer = r->mr->buffer;
+        mr = (NDK_MR *)(void *)r->mr->header;
+        return slot->NdkFastRegister(qp, r, mr, buffer->map->AdapterPageCount,
+                                     buffer->map->AdapterPageArray, buffer->fbo,
+                                     (SIZE_T)SLICES * SLICE, buffer->data, p->flags);
+    }
+}
+
+/* Has this failure of a post a cause that the walker makes? */
+static bool is_expected(const struct request *r, NTSTATUS status)
+{
+    return status == STATUS_CONNECTION_INVALID || status == STATUS_NO_MORE_ENTRIES ||
+           (r->type == NdkOperationTypeRead && status == STATUS_INVALID_DEVICE_REQUEST);
+}
+
+static bool post(struct posting *p)
+{
+    struct request *r = p->request;
+    struct queue_of *q = r->queue;
+    NTSTATUS status;
+
+    r->silent = (p->flags & NDK_OP_FLAG_SILENT_SUCCESS) != 0;
+    pthread_mutex_lock(&q->turn);
+    if (r->number) { /* numbers are in the order of the posts */
+        struct head *head = p->sges[0].VirtualAddress;
+
+        r->number = atomic_fetch_add(&r->at->sent[r->end], 1) + 1;
+        if (r->number >= MESSAGES) {
+            pthread_mutex_unlock(&q->turn);
+            request_release(r);
+            return false;
+        }
+        head->number = r->number;
+    }
+    pthread_mutex_lock(&q->lock);
+    TAILQ_INSERT_TAIL(&q->list, r, link);
+    pthread_mutex_unlock(&q->lock);
+    note("post", q->owner, (unsigned)r->type << 16 | r->length);
+    status = post_call(q->owner, p);
+    if (status != STATUS_SUCCESS) {
+        pthread_mutex_lock(&q->lock);
+        need(atomic_load(&r->completions) == 0);
+        TAILQ_REMOVE(&q->list, r, link);
+        pthread_mutex_unlock(&q->lock);
+    }
+    pthread_mutex_unlock(&q->turn);
+    if (status == STATUS_SUCCESS) {
+        atomic_fetch_add(&count_requests, 1);
+        return true;
+    }
+    if (!is_expected(r, status)) {
+        char text[256];
+
+        softndk_reason(q->owner->header, text, sizeof text);
+        spin_die("a post (type %d): %s: %s", (int)r->type, softndk_status_name(status), text);
+    }
+    if (r->written)
+        r->remote_slices = 0; /* its Write is on the way there */
+    request_release(r);
+    return false;
+}
+
+bool post_a_receive(struct object *owner)
+{
+    struct posting p = {0};
+    UINT32 local, remote;
+    struct object *mr = region_pick(owner->world, owner->pd, &local, &remote);
+    unsigned slice = 0;
+    bool posted = false;
+
+    /* Some are left for what is sent. */
+    if (mr && __builtin_popcount(atomic_load(&mr->claimed)) < 20)
+        slice = slice_claim(mr);
+
+    if (slice) {
+        p.request = request_new(&owner->queues[0], NdkOperationTypeReceive);
+        if (p.request) {
+            p.request->mr = mr;
+            p.request->slices = 1u << slice;
+            pieces(&p, slice_at(mr, slice), local, SLICE);
+            posted = post(&p);
+        } else {
+            atomic_fetch_and(&mr->claimed, ~(1u << slice));
+        }
+    }
+    if (mr)
+        object_unuse(mr);
+    return posted;
+}
+
+static unsigned draw_length(void)
+{
+    return draw(8) ? draw(600) : draw(SLICE + 1);
+}
+
+static ULONG draw_flags(void)
+{
+    return (draw(6) ? 0 : NDK_OP_FLAG_SILENT_SUCCESS) | (draw(6) ? 0 : NDK_OP_FLAG_DEFER) |
+           (draw(10) ? 0 : NDK_OP_FLAG_READ_FENCE);
+}
+
+/* A request of this type whose octets, or their place, are a slice of mr. */
+static bool with_slice(struct posting *p, struct object *qp, NDK_OPERATION_TYPE type,
+                       struct object *mr, UINT32 local, unsigned length)
+{
+    unsigned slice = slice_claim(mr);
+
+    memset(p, 0, sizeof *p);
+    if (!slice)
+        return false;
+    p->request = request_new(&qp->queues[1], type);
+    if (!p->request) {
+        atomic_fetch_and(&mr->claimed, ~(1u << slice));
+        return false;
+    }
+    p->request->mr = mr;
+    p->request->slices = 1u << slice;
+    p->request->length = length;
+    p->flags = draw_flags();
+    pieces(p, slice_at(mr, slice), local, length);
+    return true;
+}
+
+/* A fast-registered region of the peer's that is taken from it; NULL: none. Used. */
+static struct object *claim_remote(struct object *peer, UINT32 *token)
+{
+    struct object *mr = object_pick(peer->world, MR, peer->pd);
+
+    if (mr && mr->fast && object_step(mr, READY, BUSY)) {
+        pthread_mutex_lock(&mr->lock);
+        *token = mr->remote;
+        pthread_mutex_unlock(&mr->lock);
+        return mr;
+    }
+    if (mr)
+        object_unuse(mr);
+    return NULL;
+}
+
+static bool post_send(struct object *qp, struct link *link, struct object *peer, struct object *mr,
+                      UINT32 local)
+{
+    unsigned length = draw_length(), seed = draw(1u << 20);
+    struct object *taken = NULL;
+    struct posting p;
+    uint8_t *data;
+    bool posted;
+
+    if (!with_slice(&p, qp, NdkOperationTypeSend, mr, local, length))
+        return false;
+    data = slice_at(mr, slice_number(p.request->slices));
+    if (length >= sizeof(struct head)) {
+        struct head head = {MESSAGE_MAGIC, link->number, qp->end, 0, length, seed};
+
+        memcpy(data, &head, sizeof head);
+        fill(data + sizeof head, length - sizeof head, seed);
+        p.request->at = link;
+        p.request->end = qp->end;
+        p.request->number = 1;
+    } else {
+        fill(data, length, link->seed);
+    }
+    if (draw(4) == 0)
+        p.flags |= NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT;
+    if (length <= 64 && draw(2))
+        p.flags |= NDK_OP_FLAG_INLINE;
+    if (peer && draw(40) == 0)
+        taken = claim_remote(peer, &p.token);
+    p.invalidates = taken != NULL;
+    posted = post(&p);
+    if (taken) {
+        if (!posted)
+            need(object_step(taken, BUSY, READY));
+        object_unuse(taken);
+    }
+    return posted;
+}
+
+/* A Read of what every region begins with, or of a slice that a Write has just filled. */
+static bool post_transfer(struct object *qp, struct object *peer, struct object *mr, UINT32 local)
+{
+    UINT32 nothing, token;
+    struct object *to = region_pick(peer->world, peer->pd, &nothing, &token);
+    unsigned length = draw_length(), seed = 0, slice = 0;
+    struct request *written = NULL;
+    struct posting p;
+    bool posted = false, owned = false;
+
+    if (to && draw(2) && (slice = slice_claim(to)) != 0) {
+        seed = 1 + draw(1u << 20);
+        if (!with_slice(&p, qp, NdkOperationTypeWrite, mr, local, length)) {
+            atomic_fetch_and(&to->claimed, ~(1u << slice));
+            object_unuse(to);
+            return false;
+        }
+        written = p.request;
+        fill(slice_at(mr, slice_number(written->slices)), length, seed);
+        written->seed = seed;
+        written->remote_mr = to;
+        owned = qp->world->placed && draw(2);
+        if (owned)
+            written->remote_slices = 1u << slice; /* looked at when it has completed */
+        p.address = (UINT64)(uintptr_t)slice_at(to, slice);
+        p.token = token;
+        if (length <= 64 && draw(2))
+            p.flags |= NDK_OP_FLAG_INLINE;
+        posted = post(&p);
+        if (!posted && !owned)
+            atomic_fetch_and(&to->claimed, ~(1u << slice));
+    }
+    if (to && (!written || (posted && !owned)) &&
+        with_slice(&p, qp, NdkOperationTypeRead, mr, local, length)) {
+        p.request->seed = seed;
+        p.request->written = written;
+        p.request->remote_mr = to;
+        p.request->remote_slices = written ? 1u << slice : 0;
+        p.address = (UINT64)(uintptr_t)slice_at(to, slice);
+        p.token = token;
+        posted = post(&p);
+    }
+    if (to)
+        object_unuse(to);
+    return posted;
+}
+
+bool post_a_request(struct object *qp)
+{
+    struct object *peer = NULL, *mr;
+    UINT32 local, remote;
+    struct link *link;
+    bool posted = false, ready;
+
+    pthread_mutex_lock(&qp->lock);
+    link = qp->at;
+    ready = qp->step == READY || (link && draw(30) == 0);
+    pthread_mutex_unlock(&qp->lock);
+    if (!ready)
+        return false;
+    pthread_mutex_lock(&now.links_lock);
+    peer = link->qps[!qp->end];
+    pthread_mutex_unlock(&now.links_lock);
+    mr = region_pick(qp->world, qp->pd, &local, &remote);
+    if (mr) {
+        if (peer && draw(2))
+            posted = post_transfer(qp, peer, mr, local);
+        else
+            posted = post_send(qp, link, peer, mr, local);
+        object_unuse(mr);
+    }
+    return posted;
+}
+
+/* A fast registration, or the end of one. */
+bool post_a_registration(struct object *qp)
+{
+    struct object *mr = object_pick(qp->world, MR, qp->pd);
+    struct posting p = {0};
+    bool posted = false, up;
+
+    if (!mr)
+        return false;
+    pthread_mutex_lock(&qp->lock);
+    up = qp->step == READY;
+    pthread_mutex_unlock(&qp->lock);
+    up = up && mr->fast;
+    if (up && object_step(mr, DECIDE, BUSY)) {
+        p.request = request_new(&qp->queues[1], NdkOperationTypeFastRegister);
+        p.flags = NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE |
+                  NDK_OP_FLAG_RDMA_READ_SINK;
+        if (p.request) {
+            p.request->mr = mr;
+            p.request->buffer = mr->buffer;
+            atomic_fetch_add(&mr->buffer->references, 1);
+            posted = post(&p);
+        }
+        if (!posted)
+            need(object_step(mr, BUSY, DECIDE));
+    } else if (up && draw(30) == 0 && object_step(mr, READY, BUSY)) {
+        p.request = request_new(&qp->queues[1], NdkOperationTypeInvalidate);
+        if (p.request) {
+            p.request->mr = mr;
+            posted = post(&p);
+        }
+        if (!posted)
+            need(object_step(mr, BUSY, READY));
+    }
+    object_unuse(mr);
+    return posted;
+}
