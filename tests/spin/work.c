@@ -105,7 +105,7 @@ static void region_lost(struct world *world, UINT32 token)
     for (unsigned i = 0; i < POOL; i++) {
         struct object *mr = world->live[MR][i];
 
-        if (!mr || !mr->fast || object_state(mr) == CREATING)
+        if (!mr || object_state(mr) == CREATING || !mr->fast)
             continue;
         pthread_mutex_lock(&mr->lock);
         if (mr->step == BUSY && mr->remote == token)
