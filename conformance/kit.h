@@ -73,14 +73,15 @@ struct kit_request;
 typedef VOID kit_function(struct kit *k);
 
 /* What a case cannot do without; it is skipped, with a reason, where that is not there. */
-#define KIT_NEEDS_LOOPBACK 0x01 /* both ends at one adapter address, in this function */
-#define KIT_NEEDS_DIRECT   0x02 /* the kit may play the layer above the provider */
-#define KIT_NEEDS_ANSWER   0x04 /* the door can choose how calls answer (kit_door.answer) */
-#define KIT_NEEDS_FAIL     0x08 /* the door can make calls fail (kit_door.fail) */
-#define KIT_NEEDS_SRQ      0x10 /* MaxSrqDepth is not 0 */
-#define KIT_NEEDS_MW       0x20 /* MaxWindowSize is not 0 */
-#define KIT_NEEDS_ENDPOINT 0x40 /* shared endpoints can be created */
-#define KIT_NEEDS_READ     0x80 /* read limits are not 0 */
+#define KIT_NEEDS_LOOPBACK 0x01  /* both ends at one adapter address, in this function */
+#define KIT_NEEDS_DIRECT   0x02  /* the kit may play the layer above the provider */
+#define KIT_NEEDS_ANSWER   0x04  /* the door can choose how calls answer (kit_door.answer) */
+#define KIT_NEEDS_FAIL     0x08  /* the door can make calls fail (kit_door.fail) */
+#define KIT_NEEDS_SRQ      0x10  /* MaxSrqDepth is not 0 */
+#define KIT_NEEDS_MW       0x20  /* MaxWindowSize is not 0 */
+#define KIT_NEEDS_ENDPOINT 0x40  /* shared endpoints can be created */
+#define KIT_NEEDS_READ     0x80  /* read limits are not 0 */
+#define KIT_NEEDS_PATIENCE 0x100 /* waits for a timer of the provider: only with --slow */
 
 struct kit_case {
     const char *id;                /* "CQ-012": the topic's letters, a number; never reused */
@@ -130,6 +131,7 @@ struct kit_config {
     NDK_VERSION version; /* what to open; {0, 0}: the highest there is */
     const char *answer;  /* for the door's answer between cases, or NULL */
     ULONG limit_ms;      /* of one case */
+    BOOLEAN slow;        /* run what waits for the provider's timers */
 };
 
 struct kit {
@@ -275,6 +277,8 @@ VOID kit_next_then(struct kit *k, kit_then_function *then, PVOID context);
  * call, time over). */
 NTSTATUS kit_answer(struct kit_call *call);
 #define KIT_NO_ANSWER ((NTSTATUS)0xE0000001)
+/* It has answered before the case's time is over but for a second; if not, nothing is noted. */
+BOOLEAN kit_answers_in_time(struct kit_call *call);
 /* kit_answer() that must give this status. */
 BOOLEAN kit_answer_is(struct kit_call *call, NTSTATUS need);
 /* Says what the case is calling, so that a hang has a name. NULL: nothing. */
@@ -545,7 +549,7 @@ struct kit_request {
     struct kit_srq *srq; /* of a receive posted there */
     NDK_OPERATION_TYPE type;
     ULONG flags, length;
-    BOOLEAN receive;
+    BOOLEAN receive, invalidates;
     NTSTATUS posted; /* what the post returned */
     enum { KIT_POSTED, KIT_NOT_POSTED, KIT_COMPLETED, KIT_SILENT } state; /* SILENT: passed by */
     NTSTATUS status;                                                      /* of the completion */

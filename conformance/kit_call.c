@@ -82,6 +82,7 @@ VOID kit_call_returned(struct kit_call *call, NTSTATUS returned)
     KIRQL irql = KeGetCurrentIrql();
 
     kit_doing(k, NULL);
+    kit_answered(call->name, returned, KIT_INLINE);
     call->returned = returned;
     if (irql != call->before)
         kit_breach(k, "IRQL", "%s changed the caller's IRQL (before %u, after %u)", call->name,
@@ -110,6 +111,7 @@ static BOOLEAN enter(struct kit_call *call, NTSTATUS status)
     struct kit *k = call->k;
     struct kit_object *owner = call->owner;
 
+    kit_answered(call->name, status, KIT_ASYNC);
     call->irql = KeGetCurrentIrql();
     if (call->irql > DISPATCH_LEVEL)
         kit_breach(k, "IRQL", "the completion of %s ran at IRQL %u (need <= 2)", call->name,
@@ -194,6 +196,21 @@ NTSTATUS kit_answer(struct kit_call *call)
         check_out(call, "after its completion");
     }
     return call->status;
+}
+
+BOOLEAN kit_answers_in_time(struct kit_call *call)
+{
+    if (!call || call->returned != STATUS_PENDING)
+        return TRUE;
+    while (kit_time_left(call->k) > 1000) {
+        LARGE_INTEGER slice;
+
+        slice.QuadPart = -10000ll * 100;
+        if (KeWaitForSingleObject(&call->done, Executive, KernelMode, FALSE, &slice) ==
+            STATUS_SUCCESS)
+            return TRUE;
+    }
+    return FALSE;
 }
 
 BOOLEAN kit_answer_is(struct kit_call *call, NTSTATUS need)

@@ -243,6 +243,7 @@ NTSTATUS kit_reject(struct kit_connector *connector, const VOID *data, ULONG len
 
     kit_doing(k, "NdkReject");
     status = connector->table->NdkReject(connector->ndk, (PVOID)(ULONG_PTR)data, length);
+    kit_answered("NdkReject", status, KIT_INLINE);
     kit_doing(k, NULL);
     if (status == STATUS_PENDING)
         kit_breach(k, "lifetime 3", "NdkReject returned STATUS_PENDING");

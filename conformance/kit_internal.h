@@ -115,6 +115,13 @@ struct kit_message *kit_hear_any(struct kit *k, const char *awaited);
 /* The client's half is over: lets an obedient server end. */
 VOID kit_obey_end(struct kit *k);
 
+/* ---- kit_answers.c ---- */
+
+enum kit_how { KIT_INLINE, KIT_ASYNC, KIT_COMPLETION };
+/* Does nothing unless --answers asked for it. */
+VOID kit_answered(const char *name, NTSTATUS status, enum kit_how how);
+VOID kit_answered_in_words(const char *what, NTSTATUS status);
+
 /* ---- kit_text.c ---- */
 
 SIZE_T kit_length(const char *text);

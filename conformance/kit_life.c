@@ -82,6 +82,7 @@ BOOLEAN kit_equal(struct kit *k, struct kit_here here, const char *what, LONGLON
 BOOLEAN kit_status(struct kit *k, struct kit_here here, const char *what, NTSTATUS have,
                    NTSTATUS need)
 {
+    kit_answered_in_words(what, have);
     if (have == need)
         return TRUE;
     return kit_fail(k, here, "%s: have %s, need %s", what, kit_status_name(have),
@@ -94,6 +95,7 @@ BOOLEAN kit_status_among(struct kit *k, struct kit_here here, const char *what, 
     char list[256] = "";
     SIZE_T used = 0;
 
+    kit_answered_in_words(what, have);
     for (; *need != STATUS_PENDING; need++) {
         if (have == *need)
             return TRUE;

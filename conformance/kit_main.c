@@ -17,9 +17,11 @@ static const char usage[] =
     "  --options TEXT   adapter options, as the provider reads them\n"
     "  --answer MODE    how calls answer: never, always, early, random:SEED (if the door can)\n"
     "  --ndkpi M.N      open that version (default: the highest)\n"
+    "  --slow           also cases that wait for the provider's timers\n"
     "  --limit SECONDS  time limit of a case (default 30)\n"
     "  --json           one JSON document instead of lines\n"
     "  --junit FILE     also write a JUnit file\n"
+    "  --answers FILE   also write which function answered which status, and how often\n"
     "  --help           this text\n"
     "Ends 0 when no case failed, 1 when one did, 2 for a wrong command line or no adapter.\n";
 
@@ -28,11 +30,11 @@ static const char usage[] =
 struct command {
     const char *patterns[PATTERNS];
     ULONG pattern_count;
-    const char *address, *peer, *junit, *profile, *options, *answer;
+    const char *address, *peer, *junit, *profile, *options, *answer, *answers;
     ULONG idle_s, limit_s;
     NDK_VERSION version;
     enum kit_format format;
-    BOOLEAN list, serve, help;
+    BOOLEAN list, serve, slow, help;
 };
 
 static VOID complain(const char *format, ...) KIT_PRINTF(1, 2);
@@ -68,6 +70,8 @@ static BOOLEAN read_switch(struct command *c, const char *word)
         c->list = TRUE;
     else if (kit_same(word, "--serve"))
         c->serve = TRUE;
+    else if (kit_same(word, "--slow"))
+        c->slow = TRUE;
     else if (kit_same(word, "--json"))
         c->format = KIT_JSON;
     else if (kit_same(word, "--ipv6"))
@@ -92,6 +96,8 @@ static BOOLEAN read_value(struct command *c, const char *word, const char *value
         c->options = value;
     else if (kit_same(word, "--answer"))
         c->answer = value;
+    else if (kit_same(word, "--answers"))
+        c->answers = value;
     else if (kit_same(word, "--junit"))
         c->junit = value;
     else if (kit_same(word, "--idle"))
@@ -216,6 +222,8 @@ static int run_cases(const struct command *c, const struct kit_config *config,
     BOOLEAN hangs = FALSE;
     LONG late = 0;
 
+    if (c->answers)
+        kit_answers_on();
     if (!kit_probe(config, &probe, text, sizeof text)) {
         complain("%s", text);
         return 2;
@@ -247,6 +255,10 @@ static int run_cases(const struct command *c, const struct kit_config *config,
         kit_peer_end(peer);
     if (!kit_report_end(&report)) {
         complain("%s: could not be written", c->junit);
+        return 2;
+    }
+    if (c->answers && !kit_answers_write(c->answers)) {
+        complain("%s: could not be written", c->answers);
         return 2;
     }
     if (hangs)
@@ -290,6 +302,7 @@ int kit_main(int argc, const char *const *argv)
                  c.options ? c.options : "");
     config.options = options[0] ? options : NULL;
     config.answer = c.answer;
+    config.slow = c.slow;
     config.version = c.version;
     config.limit_ms = c.limit_s * 1000;
     if (!read_addresses(&c, &config, &peer, &serve))

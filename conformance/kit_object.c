@@ -373,6 +373,7 @@ NTSTATUS kit_adapter_try(struct kit *k, NDK_VERSION version, struct kit_adapter 
         return status;
     kit_object_born(&adapter->object, &ndk->Header);
     status = adapter->table->NdkQueryAdapterInfo(ndk, &adapter->info, &size);
+    kit_answered("NdkQueryAdapterInfo", status, KIT_INLINE);
     if (status != STATUS_SUCCESS) {
         kit_fail(k, (struct kit_here){NULL, 0}, "NdkQueryAdapterInfo: %s", kit_status_name(status));
         return KIT_NO_ANSWER;

@@ -10,6 +10,26 @@
 
 /* ---- posting -------------------------------------------------------------------------------- */
 
+static const char *request_name(const struct kit_request *r)
+{
+    switch (r->type) {
+    case NdkOperationTypeReceive:
+        return r->srq ? "NdkSrqReceive" : "NdkReceive";
+    case NdkOperationTypeSend:
+        return r->invalidates ? "NdkSendAndInvalidate" : "NdkSend";
+    case NdkOperationTypeFastRegister:
+        return "NdkFastRegister";
+    case NdkOperationTypeBind:
+        return "NdkBind";
+    case NdkOperationTypeInvalidate:
+        return "NdkInvalidate";
+    case NdkOperationTypeRead:
+        return "NdkRead";
+    default:
+        return "NdkWrite";
+    }
+}
+
 static struct kit_request *request_new(struct kit *k, struct kit_qp *qp, struct kit_srq *srq,
                                        NDK_OPERATION_TYPE type, const NDK_SGE *sges, ULONG count,
                                        ULONG flags)
@@ -58,6 +78,7 @@ static VOID unlink(struct kit_request *r)
 static struct kit_request *request_returned(struct kit *k, struct kit_request *r, NTSTATUS status)
 {
     kit_doing(k, NULL);
+    kit_answered(request_name(r), status, KIT_INLINE);
     kit_os_lock(&k->in->lock);
     r->posted = status;
     if (status != STATUS_SUCCESS) {
@@ -116,8 +137,15 @@ struct kit_request *kit_write(struct kit_qp *qp, const NDK_SGE *sges, ULONG coun
 struct kit_request *kit_send_and_invalidate(struct kit_qp *qp, const NDK_SGE *sges, ULONG count,
                                             ULONG flags, UINT32 token)
 {
-    POST(qp, NdkOperationTypeSend, sges, count, flags, NdkSendAndInvalidate, sges, count, flags,
-         token);
+    struct kit *k = qp->object.k;
+    struct kit_request *r = request_new(k, qp, NULL, NdkOperationTypeSend, sges, count, flags);
+
+    if (!r)
+        return NULL;
+    r->invalidates = TRUE;
+    kit_doing(k, "NdkSendAndInvalidate");
+    return request_returned(k, r,
+                            qp->table->NdkSendAndInvalidate(qp->ndk, r, sges, count, flags, token));
 }
 
 struct kit_request *kit_bind(struct kit_qp *qp, struct kit_mr *mr, struct kit_mw *mw, PVOID address,
@@ -256,6 +284,8 @@ static VOID check(struct kit_cq *cq, const NDK_RESULT_EX *raw, BOOLEAN extended,
     }
     kit_os_unlock(&k->in->lock);
     out->request = r;
+    if (r)
+        kit_answered(request_name(r), raw->Status, KIT_COMPLETION);
     if (raw->Status == STATUS_PENDING)
         wrong = "its status is STATUS_PENDING";
     if (wrong)
@@ -350,26 +380,6 @@ BOOLEAN kit_cq_poll_next(struct kit_cq *cq, struct kit_result *result)
     return TRUE;
 }
 
-static const char *request_name(const struct kit_request *r)
-{
-    switch (r->type) {
-    case NdkOperationTypeReceive:
-        return r->srq ? "NdkSrqReceive" : "NdkReceive";
-    case NdkOperationTypeSend:
-        return "NdkSend";
-    case NdkOperationTypeFastRegister:
-        return "NdkFastRegister";
-    case NdkOperationTypeBind:
-        return "NdkBind";
-    case NdkOperationTypeInvalidate:
-        return "NdkInvalidate";
-    case NdkOperationTypeRead:
-        return "NdkRead";
-    default:
-        return "NdkWrite";
-    }
-}
-
 BOOLEAN kit_expect(struct kit_request *r, NTSTATUS status, struct kit_result *result)
 {
     struct kit_result own;
@@ -438,6 +448,7 @@ NTSTATUS kit_moderate(struct kit_cq *cq, ULONG interval_us, ULONG count)
 
     kit_doing(cq->object.k, "NdkControlCqInterruptModeration");
     status = cq->table->NdkControlCqInterruptModeration(cq->ndk, interval_us, count);
+    kit_answered("NdkControlCqInterruptModeration", status, KIT_INLINE);
     kit_doing(cq->object.k, NULL);
     if (status == STATUS_PENDING)
         kit_breach(cq->object.k, "NDKPI 7.4",

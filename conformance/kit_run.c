@@ -163,7 +163,7 @@ static BOOLEAN older(NDK_VERSION have, NDK_VERSION need)
 
 /* Why the case cannot be decided here, or an empty text. */
 static VOID lacks(const struct kit_case *test, const struct kit_probe *probe, BOOLEAN peer,
-                  char *text, SIZE_T size)
+                  BOOLEAN slow, char *text, SIZE_T size)
 {
     const NDK_ADAPTER_INFO *info = &probe->info;
     ULONG flags = info->AdapterFlags, needs = test->needs;
@@ -185,6 +185,8 @@ static VOID lacks(const struct kit_case *test, const struct kit_probe *probe, BO
         why = "the adapter has no memory windows";
     else if ((needs & KIT_NEEDS_ENDPOINT) && !probe->endpoints)
         why = "the adapter has no shared endpoints";
+    else if ((needs & KIT_NEEDS_PATIENCE) && !slow)
+        why = "waits for the provider's timers: use --slow";
     else if ((needs & KIT_NEEDS_READ) &&
              (!info->MaxInboundReadLimit || !info->MaxOutboundReadLimit))
         why = "the adapter has no reads";
@@ -314,7 +316,7 @@ VOID kit_run_case(const struct kit_case *test, const struct kit_config *config,
     ULONG findings;
 
     RtlZeroMemory(outcome, sizeof *outcome);
-    lacks(test, probe, (BOOLEAN)(peer != NULL), outcome->text, sizeof outcome->text);
+    lacks(test, probe, (BOOLEAN)(peer != NULL), config->slow, outcome->text, sizeof outcome->text);
     if (outcome->text[0]) {
         outcome->verdict = KIT_SKIP;
         return;

@@ -68,6 +68,11 @@ VOID kit_half_start(struct kit_half *half, struct kit_half *other);
 /* Waits for its end, or for twice the limit and a grace; its outcome. Frees it unless it hangs. */
 VOID kit_half_end(struct kit_half *half, struct kit_outcome *outcome);
 
+/* ---- kit_answers.c ---- */
+
+VOID kit_answers_on(VOID);
+BOOLEAN kit_answers_write(const char *path);
+
 /* ---- kit_report.c ---- */
 
 enum kit_format { KIT_TEXT, KIT_JSON };

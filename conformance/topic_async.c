@@ -15,7 +15,7 @@ struct scene {
     struct kit_object *object;
     struct kit_end a, b;
     struct kit_endpoint *endpoint;
-    struct kit_connector *connector;
+    struct kit_srq *srq;
     struct kit_listener *listener;
     struct kit_memory *memory;
     struct kit_call *other;
@@ -32,22 +32,23 @@ struct operation {
     NDK_OBJECT_TYPE type; /* of creates and closes */
 };
 
-enum way { INLINE, LATER, BEFORE, CHANCE, FAILING };
+enum way { INLINE, LATER, BEFORE, CHANCE, FAILING, FAILING_INLINE };
 
-static const char *const modes[] = {"never", "always", "early", "random:1", "always"};
+static const char *const modes[] = {"never", "always", "early", "random:1", "always", "never"};
 
 static VOID answered(struct kit *k)
 {
     const struct operation *operation = k->test->row;
     enum way way = (enum way)k->test->arg;
-    NTSTATUS need = way == FAILING ? STATUS_INSUFFICIENT_RESOURCES : operation->status;
+    BOOLEAN failing = (BOOLEAN)(way == FAILING || way == FAILING_INLINE);
+    NTSTATUS need = failing ? STATUS_INSUFFICIENT_RESOURCES : operation->status;
     struct scene *s = kit_alloc(k, sizeof *s);
     struct kit_call *call;
 
     TRY(s != NULL);
     s->k = k;
     TRY(operation->prepare(s));
-    if (way == FAILING)
+    if (failing)
         TRY(kit_make_fail(k, k->test->function, need));
     TRY(kit_answer_mode(k, modes[way]));
     call = operation->start(s);
@@ -56,6 +57,9 @@ static VOID answered(struct kit *k)
     if (way == LATER || way == BEFORE || way == FAILING)
         CHECK_STATUS(k, "the return value of a call that is to answer through its completion",
                      call->returned, STATUS_PENDING);
+    if (way == FAILING_INLINE)
+        CHECK_STATUS(k, "the return value of a call that is to answer inline", call->returned,
+                     need);
     if (operation->follow && need == STATUS_SUCCESS)
         TRY(operation->follow(s, call));
     TRY(kit_answer_is(call, need));
@@ -122,6 +126,41 @@ static struct kit_call *start_resize(struct scene *s)
 static struct kit_call *start_modify(struct scene *s)
 {
     return kit_modify_srq_start(CONTAINING_RECORD(s->object, struct kit_srq, object), 32, 0);
+}
+
+static struct kit_call *start_modify_deep(struct scene *s)
+{
+    return kit_modify_srq_start(CONTAINING_RECORD(s->object, struct kit_srq, object),
+                                s->base.adapter->info.MaxSrqDepth + 1, 0);
+}
+
+static struct kit_call *start_resize_deep(struct scene *s)
+{
+    return kit_resize_start(CONTAINING_RECORD(s->object, struct kit_cq, object),
+                            s->base.adapter->info.MaxCqDepth + 1);
+}
+
+/* A QP with an SRQ. */
+static BOOLEAN prepare_srq(struct scene *s)
+{
+    TRY_OR_FALSE(kit_base_open(s->k, NdkObjectTypeQp, &s->base));
+    return kit_answer_is(kit_srq_start(s->base.pd, 16, 1, 0, &s->srq), STATUS_SUCCESS);
+}
+
+static struct kit_call *start_qp_with_srq(struct scene *s)
+{
+    struct kit_qp *qp;
+
+    return kit_qp_start(s->base.pd, s->base.cq, s->base.cq, s->srq, NULL, &qp);
+}
+
+static struct kit_call *start_deep_qp_with_srq(struct scene *s)
+{
+    struct kit_qp_sizes sizes = kit_qp_modest(s->base.adapter);
+    struct kit_qp *qp;
+
+    sizes.initiator_depth = s->base.adapter->info.MaxInitiatorQueueDepth + 1;
+    return kit_qp_start(s->base.pd, s->base.cq, s->base.cq, s->srq, &sizes, &qp);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -211,6 +250,21 @@ static BOOLEAN prepare_small_lam(struct scene *s)
     return prepare_region(s);
 }
 
+/* A chain of two MDLs that do not follow each other in memory. */
+static BOOLEAN prepare_gap(struct scene *s)
+{
+    struct kit_memory *a, *b;
+
+    TRY_OR_FALSE(kit_base_open(s->k, NdkObjectTypeMr, &s->base));
+    TRY_OR_FALSE(kit_memory_bare(s->k, PAGE_SIZE, &a));
+    TRY_OR_FALSE(kit_memory_bare(s->k, PAGE_SIZE, &b));
+    s->memory = a->data + PAGE_SIZE == b->data ? b : a;
+    s->memory->mdl->Next = s->memory == a ? b->mdl : a->mdl;
+    s->memory->size = 2 * PAGE_SIZE;
+    s->lam_size = sizeof s->lam;
+    return kit_mr_new(s->base.pd, FALSE, &s->memory->mr);
+}
+
 /* ---- listening ------------------------------------------------------------------------------ */
 
 static BOOLEAN prepare_listener(struct scene *s)
@@ -251,6 +305,32 @@ static BOOLEAN prepare_taken_listener(struct scene *s)
 static struct kit_call *start_listen(struct scene *s)
 {
     return kit_listen_start(s->listener, &s->address);
+}
+
+/* ---- ports ---------------------------------------------------------------------------------- */
+
+#define PORTS 64
+
+/* Takes ports until there is none; only where the user gave the adapter a few. */
+static BOOLEAN take_ports(struct scene *s, struct kit_adapter *adapter)
+{
+    for (ULONG i = 0; i < PORTS; i++) {
+        struct kit_listener *listener;
+        NTSTATUS status;
+
+        TRY_OR_FALSE(kit_listener_new(adapter, &listener));
+        status = kit_answer(kit_listen_start(listener, &s->k->config->local));
+        if (status == STATUS_TOO_MANY_ADDRESSES)
+            return TRUE;
+        TRY_OR_FALSE(kit_status(s->k, KIT_HERE, "NdkListen", status, STATUS_SUCCESS));
+    }
+    return kit_skip(s->k, "the adapter has more ephemeral ports than a case takes (%u)", PORTS);
+}
+
+static BOOLEAN prepare_no_ports(struct scene *s)
+{
+    TRY_OR_FALSE(prepare_listener(s));
+    return take_ports(s, s->base.adapter);
 }
 
 /* ---- shared endpoints ----------------------------------------------------------------------- */
@@ -302,6 +382,12 @@ static BOOLEAN prepare_endpoint_connect(struct scene *s)
 static struct kit_call *start_endpoint_connect(struct scene *s)
 {
     return kit_connect_endpoint(s->a.connector, s->a.qp, s->endpoint, &s->address, NULL);
+}
+
+static BOOLEAN prepare_connect_without_port(struct scene *s)
+{
+    TRY_OR_FALSE(prepare_ends(s));
+    return take_ports(s, s->a.adapter);
 }
 
 /* Nobody listens there any more. */
@@ -375,6 +461,20 @@ static BOOLEAN follow_complete(struct scene *s, struct kit_call *call)
     return kit_answer_is(s->other, STATUS_SUCCESS);
 }
 
+/* Whoever is to be answered has left. */
+static BOOLEAN prepare_complete_alone(struct scene *s)
+{
+    TRY_OR_FALSE(prepare_complete(s));
+    return kit_close(&s->b.connector->object);
+}
+
+static BOOLEAN prepare_accept_alone(struct scene *s)
+{
+    TRY_OR_FALSE(prepare_incoming(s));
+    TRY_OR_FALSE(kit_close(&s->a.connector->object));
+    return kit_answer(s->other) != KIT_NO_ANSWER;
+}
+
 static BOOLEAN prepare_connected(struct scene *s)
 {
     TRY_OR_FALSE(prepare_complete(s));
@@ -398,20 +498,20 @@ static BOOLEAN follow_disconnect(struct scene *s, struct kit_call *call)
 static VOID never_pending(struct kit *k)
 {
     struct kit_request *send, *receive;
-    struct kit_memory *memory;
+    struct kit_memory *memory, *target;
     struct kit_pair pair;
     SOCKADDR_INET address;
     ULONG length = sizeof address, size = 0;
-    NDK_SGE sge;
+    NDK_SGE sge, into;
 
     TRY(kit_answer_mode(k, modes[LATER]));
     TRY(kit_pair_open(k, NULL, &pair));
     TRY(kit_memory_new(pair.a.pd, 64, 0, &memory));
     sge = kit_sge(memory, 0, 64);
+    TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &target));
+    into = kit_sge(target, 0, 64);
+    TRY(kit_ok(receive = kit_receive(pair.b.qp, &into, 1)));
     TRY(kit_ok(send = kit_send(pair.a.qp, &sge, 1, 0)));
-    TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &memory));
-    sge = kit_sge(memory, 0, 64);
-    TRY(kit_ok(receive = kit_receive(pair.b.qp, &sge, 1)));
     TRY(kit_expect(receive, STATUS_SUCCESS, NULL));
     TRY(kit_expect(send, STATUS_SUCCESS, NULL));
     CHECK_STATUS(k, "NdkGetPeerAddress",
@@ -459,7 +559,8 @@ static VOID closed_in_completion(struct kit *k)
         __VA_ARGS__                                                                                \
     }
 
-/* The id is a text and one digit: 0 inline, 1 later, 2 before, 3 by chance, 4 no resources. */
+/* The id is a text and one digit: 0 inline, 1 later, 2 before, 3 by chance, 4 and 5 no resources.
+ */
 #define WAYS(id_, what_, function_, operation_, needs_, ...)                                       \
     ONE(id_ "0", what_, ", inline where it can", function_, INLINE, OF operation_, needs_,         \
         __VA_ARGS__),                                                                              \
@@ -470,6 +571,8 @@ static VOID closed_in_completion(struct kit *k)
 #define WAYS_AND_FAILING(id_, what_, function_, operation_, needs_, ...)                           \
     WAYS(id_, what_, function_, operation_, needs_, __VA_ARGS__),                                  \
         ONE(id_ "4", what_, ", no resources, later", function_, FAILING, OF operation_,            \
+            (needs_) | KIT_NEEDS_FAIL, __VA_ARGS__),                                               \
+        ONE(id_ "5", what_, ", no resources, inline", function_, FAILING_INLINE, OF operation_,    \
             (needs_) | KIT_NEEDS_FAIL, __VA_ARGS__)
 
 #define CREATE(id_, function_, type_, needs_)                                                      \
@@ -533,6 +636,9 @@ static const struct kit_case cases[] = {
     WAYS_AND_FAILING("ASY-33", "", "NdkModifySrq",
                      (prepare_object, start_modify, NULL, STATUS_SUCCESS, NdkObjectTypeSrq),
                      KIT_NEEDS_SRQ),
+    WAYS_AND_FAILING("ASY-34", "", "NdkCreateQpWithSrq",
+                     (prepare_srq, start_qp_with_srq, NULL, STATUS_SUCCESS, NdkObjectTypeQp),
+                     KIT_NEEDS_SRQ),
 
     FAILS("ASY-40", "NdkCreateCq", prepare_base, start_deep_cq, STATUS_INVALID_PARAMETER, Cq, 0),
     FAILS("ASY-41", "NdkCreateQp", prepare_base, start_deep_qp, STATUS_INVALID_PARAMETER, Qp, 0),
@@ -558,6 +664,34 @@ static const struct kit_case cases[] = {
           STATUS_INVALID_ADDRESS, SharedEndpoint, KIT_NEEDS_ENDPOINT),
     FAILS("ASY-53", "NdkCreateSharedEndpoint", prepare_taken_listener, start_endpoint,
           STATUS_SHARING_VIOLATION, SharedEndpoint, KIT_NEEDS_ENDPOINT),
+    FAILS("ASY-54", "NdkListen", prepare_no_ports, start_listen, STATUS_TOO_MANY_ADDRESSES,
+          Listener, 0),
+    FAILS("ASY-55", "NdkCreateSharedEndpoint", prepare_no_ports, start_endpoint,
+          STATUS_TOO_MANY_ADDRESSES, SharedEndpoint, KIT_NEEDS_ENDPOINT),
+    FAILS("ASY-56", "NdkConnect", prepare_connect_without_port, start_connect,
+          STATUS_TOO_MANY_ADDRESSES, Connector, LOOP),
+    FAILS("ASY-57", "NdkBuildLAM", prepare_gap, start_lam, STATUS_INVALID_PARAMETER, Mr, 0),
+    FAILS("ASY-58", "NdkRegisterMr", prepare_gap, start_register, STATUS_INVALID_PARAMETER, Mr, 0),
+    FAILS("ASY-59", "NdkCreateQpWithSrq", prepare_srq, start_deep_qp_with_srq,
+          STATUS_INVALID_PARAMETER, Qp, KIT_NEEDS_SRQ),
+    FAILS("ASY-70", "NdkModifySrq", prepare_object, start_modify_deep, STATUS_INVALID_PARAMETER,
+          Srq, KIT_NEEDS_SRQ),
+    WAYS("ASY-71", ": STATUS_INVALID_PARAMETER", "NdkResizeCq",
+         (prepare_object, start_resize_deep, NULL, STATUS_INVALID_PARAMETER, NdkObjectTypeCq), 0,
+         .adapter_flags = NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED),
+    WAYS("ASY-72", ": STATUS_CONNECTION_INVALID", "NdkCompleteConnectEx",
+         (prepare_ends, start_complete, NULL, STATUS_CONNECTION_INVALID, NdkObjectTypeCq), LOOP,
+         .version = {2, 1}),
+    FAILS("ASY-73", "NdkCompleteConnect", prepare_complete_alone, start_complete_plain,
+          STATUS_CONNECTION_ABORTED, Connector, LOOP),
+    WAYS("ASY-74", ": STATUS_CONNECTION_ABORTED", "NdkCompleteConnectEx",
+         (prepare_complete_alone, start_complete, NULL, STATUS_CONNECTION_ABORTED, NdkObjectTypeCq),
+         LOOP, .version = {2, 1}),
+    FAILS("ASY-75", "NdkAccept", prepare_accept_alone, start_accept_plain,
+          STATUS_CONNECTION_ABORTED, Connector, LOOP),
+    WAYS("ASY-76", ": STATUS_CONNECTION_ABORTED", "NdkAcceptEx",
+         (prepare_accept_alone, start_accept, NULL, STATUS_CONNECTION_ABORTED, NdkObjectTypeCq),
+         LOOP, .version = {2, 1}),
 
     IN_COMPLETION("ASY-601", "NdkCreateCq", Cq, 0),
     IN_COMPLETION("ASY-602", "NdkCreatePd", Pd, 0),
@@ -569,7 +703,7 @@ static const struct kit_case cases[] = {
     IN_COMPLETION("ASY-608", "NdkCreateMw", Mw, KIT_NEEDS_MW),
     IN_COMPLETION("ASY-609", "NdkCreateSharedEndpoint", SharedEndpoint, KIT_NEEDS_ENDPOINT),
 
-    KIT_CASE("ASY-700", "posts and queries never pend", "lifetime 3", "NdkSend", never_pending,
+    KIT_CASE("ASY-800", "posts and queries never pend", "lifetime 3", "NdkSend", never_pending,
              .needs = KIT_NEEDS_ANSWER | KIT_NEEDS_LOOPBACK),
 };
 

@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# conformance.sh here|two ARGUMENT... - the conformance kit against softndk, both ends in one process
-# (here) or the server halves in a second one (two). The arguments go to both ndkconform; --ipv6 is
-# skipped where ::1 is not. SOFTNDK_BUILD_DIR says where the program is, SOFTNDK_KIT_LIMIT how many
-# seconds a case may take (default 60).
+# conformance.sh here|two|ports|slow ARGUMENT... - the conformance kit against softndk.
+#   here   all cases, both ends in one process       two    the server halves in a second process
+#   ports  few ephemeral ports, the cases that need that
+#   slow   short timers, the cases that wait for them
+# The arguments go to ndkconform, to both of two. --ipv6 is skipped where ::1 is not.
+# SOFTNDK_BUILD_DIR says where the program is, SOFTNDK_KIT_LIMIT how many seconds a case may take
+# (default 60).
 set -eu
 
 how=$1
@@ -15,8 +18,7 @@ set --
 . "$(dirname "$0")/lib.sh"
 ndkconform=$build/bin/ndkconform
 limit=${SOFTNDK_KIT_LIMIT:-60}
-# Less patience than the default 10 s with a peer that never answers a disconnect: a case waits for it.
-arguments="--limit $limit --options disconnect_ms=1500 $arguments"
+arguments="--limit $limit $arguments"
 
 case " $arguments " in
 *" --ipv6 "*) has_ipv6_loopback || skip "no address ::1" ;;
@@ -32,6 +34,17 @@ here)
     # shellcheck disable=SC2086 # words
     "$ndkconform" $arguments
     ;;
+ports)
+    # 16 of them, others in each run.
+    low=$((49152 + $$ % 1000 * 16))
+    # shellcheck disable=SC2086
+    "$ndkconform" $arguments --options "port_low=$low,port_high=$((low + 15))" 'ASY-54?' 'ASY-55?' 'ASY-56?'
+    ;;
+slow)
+    # shellcheck disable=SC2086
+    "$ndkconform" $arguments --slow timers \
+        --options connect_ms=1500,establish_ms=1500,disconnect_ms=1500
+    ;;
 two)
     : >"$scratch/kit.out"
     # shellcheck disable=SC2086
@@ -45,7 +58,7 @@ two)
     expect_status 0 "the serving kit"
     ;;
 *)
-    echo "usage: conformance.sh here|two ARGUMENT..." >&2
+    echo "usage: conformance.sh here|two|ports|slow ARGUMENT..." >&2
     exit 2
     ;;
 esac
