@@ -30,6 +30,7 @@ struct bench {
     NDK_SRQ *srq;
     NDK_CONNECTOR *connector;
     NDK_LISTENER *listener;
+    NDK_SHARED_ENDPOINT *shared;
     SOCKADDR_INET local, peer;
     ULONG address_length;
     void *out; /* of a create */
@@ -85,6 +86,9 @@ static void bench_open(struct bench *b)
                      STATUS_SUCCESS);
     b->peer = b->local;
     b->peer.Ipv4.sin_port = 1;
+    status = adapter->Dispatch->NdkCreateSharedEndpoint(
+        adapter, (PSOCKADDR)&b->local, b->address_length, wait_create, &w, &b->shared);
+    assert_int_equal(status, STATUS_SUCCESS);
 }
 
 /* No call has left anything, since the adapter closes; and none was answered twice. */
@@ -94,6 +98,7 @@ static void bench_close(struct bench *b)
 
     assert_int_equal(softndk_set_fail(NULL), STATUS_SUCCESS);
     mode_set("never");
+    CLOSE(b->shared, NdkCloseSharedEndpoint);
     CLOSE(b->listener, NdkCloseListener);
     CLOSE(b->connector, NdkCloseConnector);
     CLOSE(b->srq, NdkCloseSrq);
@@ -151,6 +156,22 @@ static NTSTATUS create_listener(struct bench *b, struct wait *w)
 {
     return b->end.adapter->Dispatch->NdkCreateListener(b->end.adapter, no_connect_event, NULL,
                                                        wait_create, w, (NDK_LISTENER **)&b->out);
+}
+
+static NTSTATUS create_shared_endpoint(struct bench *b, struct wait *w)
+{
+    return b->end.adapter->Dispatch->NdkCreateSharedEndpoint(b->end.adapter, (PSOCKADDR)&b->local,
+                                                             b->address_length, wait_create, w,
+                                                             (NDK_SHARED_ENDPOINT **)&b->out);
+}
+
+static NTSTATUS get_shared_address(struct bench *b, struct wait *w)
+{
+    SOCKADDR_INET address;
+    ULONG length = sizeof address;
+
+    (void)w;
+    return b->shared->Dispatch->NdkGetLocalAddress(b->shared, (PSOCKADDR)&address, &length);
 }
 
 static NTSTATUS build_lam(struct bench *b, struct wait *w)
@@ -290,6 +311,13 @@ static NTSTATUS connect_it(struct bench *b, struct wait *w)
                                               b->address_length, 1, 1, NULL, 0, wait_request, w);
 }
 
+static NTSTATUS connect_shared(struct bench *b, struct wait *w)
+{
+    return b->connector->Dispatch->NdkConnectWithSharedEndpoint(
+        b->connector, b->end.qp, b->shared, (PSOCKADDR)&b->peer, b->address_length, 1, 1, NULL, 0,
+        wait_request, w);
+}
+
 static NTSTATUS complete_connect(struct bench *b, struct wait *w)
 {
     return b->connector->Dispatch->NdkCompleteConnect(b->connector, NULL, NULL, wait_request, w);
@@ -384,6 +412,15 @@ static const struct entry adapter_entries[] = {
      NULL,
      create_listener,
      {STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER}},
+    {"NdkCreateSharedEndpoint",
+     NULL,
+     create_shared_endpoint,
+     {STATUS_INSUFFICIENT_RESOURCES, STATUS_SHARING_VIOLATION, STATUS_TOO_MANY_ADDRESSES,
+      STATUS_INVALID_ADDRESS}},
+    {"NdkGetSharedEndpointLocalAddress",
+     "NdkGetLocalAddress",
+     get_shared_address,
+     {STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER}},
     {"NdkBuildLAM",
      NULL,
      build_lam,
@@ -471,6 +508,14 @@ static const struct entry connector_entries[] = {
       STATUS_INVALID_BUFFER_SIZE, STATUS_CONNECTION_ACTIVE, STATUS_INVALID_PARAMETER,
       STATUS_CONNECTION_INVALID, STATUS_CONNECTION_ABORTED, STATUS_CANCELLED,
       STATUS_INTERNAL_ERROR}},
+    {"NdkConnectWithSharedEndpoint",
+     NULL,
+     connect_shared,
+     {STATUS_INSUFFICIENT_RESOURCES, STATUS_NETWORK_UNREACHABLE, STATUS_HOST_UNREACHABLE,
+      STATUS_CONNECTION_REFUSED, STATUS_IO_TIMEOUT, STATUS_ADDRESS_ALREADY_EXISTS,
+      STATUS_INVALID_PARAMETER, STATUS_INVALID_ADDRESS, STATUS_SHARING_VIOLATION,
+      STATUS_INVALID_BUFFER_SIZE, STATUS_CONNECTION_ACTIVE, STATUS_CONNECTION_INVALID,
+      STATUS_CONNECTION_ABORTED, STATUS_CANCELLED, STATUS_INTERNAL_ERROR}},
     {"NdkCompleteConnect", NULL, complete_connect, {COMPLETE}},
     {"NdkCompleteConnectEx", NULL, complete_connect_ex, {COMPLETE, STATUS_NOT_SUPPORTED}},
     {"NdkAccept", NULL, accept_it, {ACCEPT}},
