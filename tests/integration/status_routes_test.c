@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the network itself makes NdkConnect answer, in network namespaces of this test's own: no
- * route, routes that say no, a host that is not there, a router that says no or is silent, an
- * interface that is down, an address that was taken away, a connection that ended a moment ago.
+ * What the network itself makes NdkConnect and NdkConnectWithSharedEndpoint answer, in network
+ * namespaces of this test's own: no route, routes that say no, a host that is not there, a router
+ * that says no or is silent, an interface that is down, an address that was taken away, a
+ * connection that ended a moment ago.
  *
  *   this namespace            the other one (a child process), a router
  *   ndk0 10.77.0.1/24  ----   ndk1 10.77.0.2/24
@@ -156,70 +157,137 @@ static void expect_status(const char *to, NTSTATUS have, NTSTATUS need)
                   softndk_status_name(need));
 }
 
-/* The system knows at once that this does not go. */
+/* The same from a shared endpoint. */
+static NTSTATUS dial_shared(struct end *end, NDK_SHARED_ENDPOINT *shared, const char *to,
+                            struct wait *w)
+{
+    SOCKADDR_INET target = inet_address(to, 4420);
+
+    if (!end->connector)
+        end->connector = make_connector(end->adapter);
+    wait_init(w);
+    return end->connector->Dispatch->NdkConnectWithSharedEndpoint(
+        end->connector, end->qp, shared, (PSOCKADDR)&target, sizeof target.Ipv4, 1, 1, NULL, 0,
+        wait_request, w);
+}
+
+static NDK_SHARED_ENDPOINT *share(struct end *end, const char *from)
+{
+    SOCKADDR_INET source = inet_address(from, 0);
+    NDK_SHARED_ENDPOINT *shared = NULL;
+    struct wait w;
+    NTSTATUS returned;
+
+    wait_init(&w);
+    returned = end->adapter->Dispatch->NdkCreateSharedEndpoint(
+        end->adapter, (PSOCKADDR)&source, sizeof source.Ipv4, wait_create, &w, &shared);
+    assert_int_equal(wait_end(&w, returned), STATUS_SUCCESS);
+    return returned == STATUS_PENDING ? (NDK_SHARED_ENDPOINT *)(void *)w.object : shared;
+}
+
+/* The system knows at once that this does not go; it may be tried again. From a port of its own and
+ * from a shared endpoint. */
 static void refused_at_once(const char *interface, const char *from, const char *to, NTSTATUS need)
 {
     struct end end;
     struct wait w;
+    NDK_SHARED_ENDPOINT *shared;
 
     end_open_on(&end, interface, NO_RETRY);
-    for (int again = 0; again < 2; again++) { /* "may be tried again" */
-        expect_status(to, mode_answer(&w, dial(&end, from, 0, to, 4420, &w)), need);
-        expect_reason(&end.connector->Header, "NdkConnect");
+    shared = share(&end, from);
+    for (int i = 0; i < 4; i++) {
+        NTSTATUS returned =
+            i < 2 ? dial(&end, from, 0, to, 4420, &w) : dial_shared(&end, shared, to, &w);
+
+        expect_status(to, mode_answer(&w, returned), need);
+        expect_reason(&end.connector->Header,
+                      i < 2 ? "NdkConnect:" : "NdkConnectWithSharedEndpoint:");
     }
+    CLOSE(end.connector, NdkCloseConnector);
+    end.connector = NULL;
+    CLOSE(shared, NdkCloseSharedEndpoint);
     end_close(&end);
 }
 
-/* The answer comes out of the network, or does not. */
-static void refused_later(const char *to, const char *options, NTSTATUS need)
-{
-    struct end end;
-    struct wait w;
-    NTSTATUS returned;
+struct attempt {
+    const char *to, *options;
+    NTSTATUS need;
+};
 
-    end_open_on(&end, "ndk0", options);
-    returned = dial(&end, HERE, 0, to, 4420, &w);
-    assert_int_equal(returned, STATUS_PENDING);
-    expect_status(to, wait_end(&w, returned), need);
-    end_close(&end);
+#define ATTEMPTS_MAX 4
+
+/* The answer comes out of the network, or does not. From a port of its own and from a shared
+ * endpoint, and all attempts under way at once: an ICMP message that comes while the call is still
+ * running counts with the next SYN only, seconds later. It pends in every mode, so one is enough.
+ */
+static void refused_later(const struct attempt *attempts, unsigned count)
+{
+    struct end ends[2 * ATTEMPTS_MAX];
+    struct wait w[2 * ATTEMPTS_MAX];
+    NDK_SHARED_ENDPOINT *shared[2 * ATTEMPTS_MAX] = {NULL};
+    NTSTATUS returned[2 * ATTEMPTS_MAX];
+
+    assert_true(count <= ATTEMPTS_MAX);
+    if (strcmp(mode, "never") != 0)
+        return;
+    for (unsigned i = 0; i < 2 * count; i++) {
+        const struct attempt *a = &attempts[i / 2];
+
+        end_open_on(&ends[i], "ndk0", a->options);
+        if (i % 2)
+            shared[i] = share(&ends[i], HERE);
+        returned[i] = i % 2 ? dial_shared(&ends[i], shared[i], a->to, &w[i])
+                            : dial(&ends[i], HERE, 0, a->to, 4420, &w[i]);
+        assert_int_equal(returned[i], STATUS_PENDING);
+    }
+    for (unsigned i = 0; i < 2 * count; i++)
+        expect_status(attempts[i / 2].to, wait_end(&w[i], returned[i]), attempts[i / 2].need);
+    for (unsigned i = 0; i < 2 * count; i++) {
+        CLOSE(ends[i].connector, NdkCloseConnector);
+        ends[i].connector = NULL;
+        if (shared[i])
+            CLOSE(shared[i], NdkCloseSharedEndpoint);
+        end_close(&ends[i]);
+    }
 }
 
 /* ---- the tests ------------------------------------------------------------------------------ */
 
 static void no_network(void **state)
 {
+    static const struct attempt attempt = {"10.78.9.1", NO_RETRY, STATUS_NETWORK_UNREACHABLE};
+
     (void)state;
     refused_at_once("ndk0", HERE, "10.99.0.1", STATUS_NETWORK_UNREACHABLE);
     refused_at_once("lo", "127.0.0.1", "10.99.0.1", STATUS_NETWORK_UNREACHABLE);
     /* A route into nothing: what is sent there is thrown away. */
     refused_at_once("ndk0", HERE, "10.79.3.1", STATUS_NETWORK_UNREACHABLE);
-    /* The router has no route. */
-    refused_later("10.78.9.1", NO_RETRY, STATUS_NETWORK_UNREACHABLE);
-}
-
-static void interface_down(void **state)
-{
-    (void)state;
-    must("ip link set ndk0 down");
-    refused_at_once("ndk0", HERE, "10.77.0.2", STATUS_NETWORK_UNREACHABLE);
-    must("ip link set ndk0 up && ip route add 10.78.0.0/16 via 10.77.0.2");
+    refused_later(&attempt, 1); /* the router has no route */
 }
 
 static void no_host(void **state)
 {
+    static const struct attempt attempts[] = {
+        {"10.77.0.99", NO_RETRY, STATUS_HOST_UNREACHABLE}, /* nobody answers ARP */
+        {"10.78.1.1", NO_RETRY, STATUS_HOST_UNREACHABLE},  /* says the router */
+        {"10.78.2.1", NO_RETRY, STATUS_HOST_UNREACHABLE},  /* says it, as not allowed */
+    };
+
     (void)state;
     refused_at_once("ndk0", HERE, "10.79.1.1", STATUS_HOST_UNREACHABLE);
     refused_at_once("ndk0", HERE, "10.79.2.1", STATUS_HOST_UNREACHABLE); /* not allowed */
-    refused_later("10.77.0.99", NO_RETRY, STATUS_HOST_UNREACHABLE);      /* nobody answers ARP */
-    refused_later("10.78.1.1", NO_RETRY, STATUS_HOST_UNREACHABLE);       /* says the router */
-    refused_later("10.78.2.1", NO_RETRY, STATUS_HOST_UNREACHABLE);       /* not allowed, says it */
+    refused_later(attempts, 3);
 }
 
 static void no_answer(void **state)
 {
+    static const struct attempt attempts[] = {
+        {"10.78.3.1", NO_RETRY ",connect_ms=100", STATUS_IO_TIMEOUT},
+        {"10.77.0.2", NO_RETRY, STATUS_CONNECTION_REFUSED}, /* there, but nobody listens */
+    };
+
     (void)state;
-    refused_later("10.78.3.1", NO_RETRY ",connect_ms=100", STATUS_IO_TIMEOUT);
-    refused_later("10.77.0.2", NO_RETRY, STATUS_CONNECTION_REFUSED); /* there, but nobody listens */
+    refused_later(attempts, 2);
 }
 
 /* An address that was the adapter's when it was opened. */
@@ -300,20 +368,32 @@ static void too_soon(void **state)
     pair_close(&p);
 }
 
+/* Once, and last: it takes seconds until a link that was down carries everything again. */
+static void interface_down(void **state)
+{
+    static const char *const modes[] = {"never", "always", "early"};
+
+    (void)state;
+    must("ip link set ndk0 down");
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        mode_set(modes[i]);
+        refused_at_once("ndk0", HERE, "10.77.0.2", STATUS_NETWORK_UNREACHABLE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_network),
-        cmocka_unit_test(interface_down),
-        cmocka_unit_test(no_host),
-        cmocka_unit_test(no_answer),
-        cmocka_unit_test(address_taken_away),
+        cmocka_unit_test(no_network), cmocka_unit_test(no_host),
+        cmocka_unit_test(no_answer),  cmocka_unit_test(address_taken_away),
         cmocka_unit_test(too_soon),
     };
+    const struct CMUnitTest last[] = {cmocka_unit_test(interface_down)};
     int failed;
 
     network_open();
     failed = RUN_IN_MODES(tests);
+    failed += cmocka_run_group_tests_name("interface down", last, NULL, NULL);
     network_close();
     return failed;
 }
