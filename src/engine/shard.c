@@ -188,6 +188,7 @@ void engine_shard_main(void *shard)
     struct engine_shard *s = shard;
 
     engine_thread.self = s;
+    os_thread_wake_exactly();
     while (!atomic_load(&s->stop) || engine_queued(s))
         engine_shard_turn(s, -1);
     engine_thread.self = NULL;

@@ -120,6 +120,9 @@ int os_poll_del_set(struct os_poll *set, struct os_poll *inner);
 /* Waits up to timeout_us (0: does not wait, < 0: for ever); number of events. A wake is consumed
  * here and not reported as an event. */
 int os_poll_wait(struct os_poll *set, struct os_event *events, int max, int64_t timeout_us);
+/* How finely a wait's limit is kept, in us: 1, or 1000 (rounded up) where the kernel (before 5.11)
+ * or a filter refuses the fine call. Known once a set was made. */
+unsigned os_poll_grain_us(void);
 void os_poll_wake(struct os_poll *set); /* any thread; makes the present or next wait return */
 
 /* ---- clock, randomness, threads ------------------------------------------------------------- */
@@ -145,6 +148,9 @@ void os_cond_broadcast(os_cond *c);
 struct os_thread;
 int os_thread_start(struct os_thread **out, const char *name, void (*fn)(void *), void *arg);
 void os_thread_join(struct os_thread *t);
+/* This thread's waits end when their limit is there, not up to 50 us later (Linux's usual slack).
+ */
+void os_thread_wake_exactly(void);
 unsigned os_cpu_count(void);
 void os_cpu_relax(void);
 

@@ -170,6 +170,7 @@ static void never_early(void **state)
     (void)state;
     for (int pass = 0; pass < 2; pass++) {
         atomic_store(&os_poll_coarse, pass == 1 || coarse);
+        assert_int_equal(os_poll_grain_us(), pass == 1 || coarse ? 1000 : 1);
         for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
             struct os_event event;
             uint64_t start = os_now_us();

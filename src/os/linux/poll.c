@@ -77,6 +77,36 @@ void os_poll_rearm(int fd)
     os_mutex_unlock(&place_lock);
 }
 
+/* Remembers when the kernel (before 5.11) or a filter refuses the fine timeout. -1 with errno, or
+ * the number of events. */
+static int poll_wait_fine(int epoll_fd, struct epoll_event *ev, int max, int64_t timeout_us)
+{
+#ifdef SYS_epoll_pwait2
+    if (!atomic_load_explicit(&os_poll_coarse, memory_order_relaxed)) {
+        struct {
+            int64_t sec, nsec; /* the kernel's own layout, whatever time_t is */
+        } ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
+        long n = syscall(SYS_epoll_pwait2, epoll_fd, ev, max, &ts, NULL, (size_t)0);
+
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+            return (int)n;
+    }
+#else
+    (void)epoll_fd;
+    (void)ev;
+    (void)max;
+    (void)timeout_us;
+#endif
+    atomic_store_explicit(&os_poll_coarse, true, memory_order_relaxed);
+    errno = ENOSYS;
+    return -1;
+}
+
+unsigned os_poll_grain_us(void)
+{
+    return atomic_load_explicit(&os_poll_coarse, memory_order_relaxed) ? 1000 : 1;
+}
+
 int os_poll_create(struct os_poll **out)
 {
     struct os_poll *set = calloc(1, sizeof *set);
@@ -91,6 +121,7 @@ int os_poll_create(struct os_poll **out)
         set->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ev.data.ptr = &set->wake_fd;
     if (set->wake_fd >= 0 && epoll_ctl(set->epoll_fd, EPOLL_CTL_ADD, set->wake_fd, &ev) == 0) {
+        poll_wait_fine(set->epoll_fd, &ev, 1, 0); /* so that the grain is known */
         *out = set;
         return 0;
     }
@@ -157,25 +188,16 @@ int os_poll_del_set(struct os_poll *set, struct os_poll *inner)
     return epoll_ctl(set->epoll_fd, EPOLL_CTL_DEL, inner->epoll_fd, &ev) < 0 ? -errno : 0;
 }
 
-/* One system call. Remembers when the kernel (before 5.11) or a filter refuses the fine timeout. */
 static int poll_wait_once(int epoll_fd, struct epoll_event *ev, int max, int64_t timeout_us)
 {
     int64_t ms;
+    int n;
 
     if (timeout_us <= 0)
         return epoll_wait(epoll_fd, ev, max, timeout_us < 0 ? -1 : 0);
-#ifdef SYS_epoll_pwait2
-    if (!atomic_load_explicit(&os_poll_coarse, memory_order_relaxed)) {
-        struct {
-            int64_t sec, nsec; /* the kernel's own layout, whatever time_t is */
-        } ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
-        long n = syscall(SYS_epoll_pwait2, epoll_fd, ev, max, &ts, NULL, (size_t)0);
-
-        if (n >= 0 || (errno != ENOSYS && errno != EPERM))
-            return (int)n;
-        atomic_store_explicit(&os_poll_coarse, true, memory_order_relaxed);
-    }
-#endif
+    n = poll_wait_fine(epoll_fd, ev, max, timeout_us);
+    if (n >= 0 || !atomic_load_explicit(&os_poll_coarse, memory_order_relaxed))
+        return n;
     ms = timeout_us / 1000 + (timeout_us % 1000 != 0); /* never early */
     return epoll_wait(epoll_fd, ev, max, ms > INT_MAX ? INT_MAX : (int)ms);
 }

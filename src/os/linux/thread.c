@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,6 +96,11 @@ bool os_cond_wait_until(os_cond *c, os_mutex *m, uint64_t deadline_us)
 void os_cond_broadcast(os_cond *c)
 {
     check("cond_broadcast", pthread_cond_broadcast(c));
+}
+
+void os_thread_wake_exactly(void)
+{
+    prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
 static void *thread_main(void *arg)
