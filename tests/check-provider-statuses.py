@@ -46,6 +46,7 @@ END_CALLS = {"conn_end", "conn_end_locked", "connect_failed", "read_frame", "con
              "established", "ended"}
 ENDS = {
     "startup.c:connecting": {"any": CONNECT},
+    "startup.c:end_if_dead": {"STATUS_INTERNAL_ERROR": CONNECT | ACCEPT},
     "startup.c:send_request": {"STATUS_INSUFFICIENT_RESOURCES": CONNECT},
     "startup.c:judge_reply": {"STATUS_INSUFFICIENT_RESOURCES": CONNECT,
                               "STATUS_CONNECTION_REFUSED": CONNECT},

@@ -58,7 +58,6 @@ DOCUMENT = ROOT / "docs/statuses.md"
 
 # Functions whose rows are not all listed yet. One that is complete must leave.
 UNFINISHED = set("""
-NdkResizeCq NdkControlCqInterruptModeration
 """.split())
 
 # Which functions post the requests of a kind.

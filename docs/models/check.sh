@@ -141,6 +141,7 @@ for model in ${*:-direction cq close srq}; do
 		ends 'direction, no endless run' direction -DNO_CLOSE ;;
 	cq)
 		holds 'cq' cq
+		holds 'cq, moderated' cq -DMODERATED -DRESIZES=0
 		ends 'cq, no endless run' cq -DPUTS=2 ;;
 	close)
 		holds 'close' close

@@ -219,6 +219,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *   STATUS_INVALID_PARAMETER       async-possible  one of the five sizes is above the adapter's
  *                                                  limit
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_INVALID_DEVICE_STATE    async-possible* one of the completion queues overran and is dead
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.4.
  */
@@ -244,6 +245,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  *                                                  limit; a CQ or pSrq is NULL, or pSrq is of
  *                                                  another protection domain
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
+ *   STATUS_INVALID_DEVICE_STATE    async-possible* one of the completion queues overran and is dead
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 8.5.
  */

@@ -17,15 +17,19 @@ extern "C" {
 
 /*
  * NdkResizeCq: changes the depth to CqDepth entries (<= MaxCqDepth). Allowed only when the adapter
- * sets NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED. No completion is lost.
+ * sets NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED. No completion is lost or reordered. It may run beside
+ * all other calls on the queue.
  * Slot cq[2]. IRQL <= DISPATCH_LEVEL. Since 1.1. May pend (request).
  * Statuses:
  *   STATUS_SUCCESS                 inline          the queue has the new depth
  *   STATUS_PENDING                 inline          started; RequestCompletion is called exactly
  *                                                  once with the outcome
- *   STATUS_INVALID_PARAMETER       async-possible  CqDepth is above the adapter's MaxCqDepth
+ *   STATUS_INVALID_PARAMETER       async-possible  CqDepth is 0, above the adapter's MaxCqDepth, or
+ *                                                  below the number of completions that are
+ *                                                  queued; the queue is as before
  *   STATUS_INSUFFICIENT_RESOURCES  both            out of memory or of an adapter resource
  *   STATUS_NOT_SUPPORTED           async-possible* the adapter does not set its resize flag
+ *   STATUS_INVALID_DEVICE_STATE    async-possible* the queue overran and is dead
  *   any other                      async-possible  the list is open-ended
  * NDKPI reference 7.1.
  */
@@ -214,6 +218,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL)
  * Slot qp[4]. IRQL <= DISPATCH_LEVEL. Since 1.1. Work request, never pends.
  * Statuses:
  *   STATUS_SUCCESS                 inline          posted; the receive CQ gets one entry
+ *   STATUS_CONNECTION_INVALID      inline*         a completion queue of the queue pair overran:
+ *                                                  it is dead
  *   STATUS_INVALID_DEVICE_REQUEST  inline*         the queue pair receives through a shared
  *                                                  receive queue
  *   STATUS_NO_MORE_ENTRIES         inline*         the queue already holds as many requests as its

@@ -78,6 +78,8 @@ static const struct option_info table[] = {
     ROW(max_caller_data, "octets", 0, 508, 251, "MaxCallerData"),
     ROW(max_callee_data, "octets", 0, 508, 251, "MaxCalleeData"),
     ROW(read_sink_not_required, "0/1", 0, 1, 1, "advertise RDMA_READ_SINK_NOT_REQUIRED"),
+    ROW(cq_moderation, "0/1", 0, 1, 1, "CqInterruptModeration: advertise it, and do it"),
+    ROW(cq_resize, "0/1", 0, 1, 1, "CqResize: advertise it, and do it"),
     ROW(private_data_container, "octets", 0, 512, 0,
         "NdkGetConnectionData reports at least so much private data, zero-filled, as transports "
         "with a fixed container do; 0 = what the peer sent"),

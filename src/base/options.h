@@ -35,6 +35,7 @@ struct options {
     uint32_t max_inbound_reads, max_outbound_reads, max_initiator_depth, max_receive_depth;
     uint32_t max_srq_depth, max_cq_depth, frmr_pages, max_caller_data, max_callee_data;
     uint32_t read_sink_not_required;
+    uint32_t cq_moderation, cq_resize;
     uint32_t private_data_container; /* octets reported at least, zero-filled; 0: what was sent */
     uint32_t private_data_exact;     /* a larger buffer than the container gets nothing */
     uint32_t scattered; /* adapter pages in another order than host pages: provider/pages.h */

@@ -389,9 +389,14 @@ NTSTATUS conn_disconnect(struct conn *conn, bool *done)
 void conn_overrun(struct conn *conn)
 {
     os_mutex_lock(&conn->lock);
-    /* What has not started cannot end, and must not lose its first end to this one. */
-    if (atomic_load(&conn->state) != CONN_NEW)
+    switch (atomic_load(&conn->state)) {
+    case CONN_NEW:
+    case CONN_UNDECIDED:
+        break;
+    default:
         conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
+        break;
+    }
     os_mutex_unlock(&conn->lock);
     conn_end_kick(conn);
 }

@@ -87,6 +87,7 @@ struct conn_binding {
     void *qp;
     struct conn_queue *initiator, *receive;
     struct engine_shard *home; /* of the receive CQ */
+    const atomic_bool *dead;   /* set before conn_overrun(), which may come before it can act */
     uint32_t inbound_reads, outbound_reads;
     const void *private_data;
     uint32_t private_length;
@@ -128,7 +129,8 @@ bool conn_may_complete(const struct conn *conn);
 /* Graceful end: FIN behind the queued requests. STATUS_SUCCESS: *done tells whether it has ended by
  * itself already; else ops->ended follows. CONNECTION_INVALID: there is no connection to end. */
 NTSTATUS conn_disconnect(struct conn *conn, bool *done);
-/* A CQ of the queue pair died: so does the connection, if it has started. No lock held. */
+/* A CQ of the queue pair died: so does the connection. One that the queue pair is not bound to yet
+ * is left alone: conn_connect() and conn_accept() look at binding->dead. No lock held. */
 void conn_overrun(struct conn *conn);
 /* The consumer closed the connector. ops->closed follows from some thread, or already came. */
 void conn_close(struct conn *conn);

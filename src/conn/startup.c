@@ -158,6 +158,14 @@ static int tcp_connect(struct conn *conn, const struct os_addr *local, const str
     return err == -EINPROGRESS ? 0 : err;
 }
 
+/* Lock held, and the state set: who lets the queue pair die from now on ends the connection itself.
+ * conn_end_kick() follows. */
+static void end_if_dead(struct conn *conn, const struct conn_binding *binding)
+{
+    if (binding->dead && atomic_load(binding->dead) && !RED("conn-dead-before-it-began"))
+        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
+}
+
 NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
                       const struct conn_binding *binding)
 {
@@ -190,8 +198,12 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
         atomic_store(&conn->state, CONN_NEW);
     } else {
         conn_timer_arm(conn, TIMER_CONNECT, conn->options->connect_ms);
+        end_if_dead(conn, binding);
     }
+    conn_ref(conn);
     os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
+    conn_unref(conn);
     if (!err)
         return STATUS_SUCCESS;
 failed:
@@ -505,8 +517,10 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
     here = atomic_load(&conn->home) == binding->home;
     if (here)
         startup_moved(conn);
-    os_mutex_unlock(&conn->lock);
+    end_if_dead(conn, binding);
     conn_ref(conn);
+    os_mutex_unlock(&conn->lock);
+    conn_end_kick(conn);
     if (!here && engine_self() != atomic_load(&conn->home)) {
         engine_run(atomic_load(&conn->home), &conn->move);
         return STATUS_SUCCESS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * See adapter_info.h. Invariant: a flag is set and a limit is above zero only when the function
- * behind it is there. Not there yet, so clear or zero: CQ resize, moderation.
+ * behind it is there.
  */
 #include "provider/adapter_info.h"
 
@@ -50,6 +50,10 @@ void adapter_info_fill(NDK_ADAPTER_INFO *info, const struct options *options, ND
     info->MaxCalleeData = options->max_callee_data;
     info->AdapterFlags =
         NDK_ADAPTER_FLAG_MULTI_ENGINE_SUPPORTED | NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
+    if (options->cq_moderation)
+        info->AdapterFlags |= NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED;
+    if (options->cq_resize)
+        info->AdapterFlags |= NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED;
     if (options->read_sink_not_required)
         info->AdapterFlags |= NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED;
     if (runs.Major > 1 || runs.Minor >= 2)

@@ -65,7 +65,7 @@ static NTSTATUS check_peer(struct connector *k, CONST SOCKADDR *target, ULONG le
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* The queue pair and the request are taken, and a reference; connect_end() follows. */
+/* The queue pair and the request are taken; connect_end() follows. */
 static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_call *c,
                               NDK_FN_REQUEST_COMPLETION completion, PVOID context)
 {
@@ -83,9 +83,9 @@ static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_ca
     c->binding.initiator = &k->qp->initiator;
     c->binding.receive = &k->qp->receive;
     c->binding.home = k->qp->object.home;
+    c->binding.dead = &k->qp->dead;
     k->object.home = k->qp->object.home;
     k->pending_call = c->call;
-    object_ref(&k->object); /* the completion may come, and close the connector, during the call */
     atomic_store(&k->pending, request);
     return STATUS_SUCCESS;
 }
@@ -93,13 +93,8 @@ static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_ca
 /* status: of the start. After a success the connector may be gone. */
 static NTSTATUS connect_end(struct connector *k, NTSTATUS status)
 {
-    if (status == STATUS_SUCCESS) {
-        if (qp_dead(k->qp)) /* while the connection could not be ended: it had not started */
-            conn_overrun(k->conn);
-        object_unref(&k->object);
+    if (status == STATUS_SUCCESS)
         return STATUS_PENDING;
-    }
-    object_unref(&k->object); /* not the last: the consumer's */
     request_drop(atomic_exchange(&k->pending, NULL));
     endpoint_drop(k->endpoint);
     k->endpoint = NULL;

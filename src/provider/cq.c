@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
-/* See cq.h for the protocol; docs/models/cq.pml checks it. */
-#include "provider/cq.h"
-
+/*
+ * Completion queues: birth, putting entries, arm and notification, death. See cq.h for the
+ * protocol; docs/models/cq.pml checks it.
+ */
 #include <ntstatus.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/red.h"
 #include "provider/adapter.h"
+#include "provider/cq_internal.h"
 #include "provider/versions.h"
 
-enum { ARM_NONE, ARM_ERRORS, ARM_SOLICITED, ARM_ANY };
+static void cq_cancel(struct object *object)
+{
+    cq_moderation_close(CONTAINING_RECORD(object, struct cq, object));
+}
 
 static void cq_release(struct object *object)
 {
     struct cq *cq = CONTAINING_RECORD(object, struct cq, object);
 
-    free(cq->ring);
+    cq_rings_free(cq);
     os_mutex_destroy(&cq->lock);
 }
 
@@ -24,6 +27,7 @@ static const struct object_class cq_class = {
     .type = NdkObjectTypeCq,
     .name = "cq",
     .size = sizeof(struct cq),
+    .cancel = cq_cancel,
     .release = cq_release,
 };
 
@@ -34,22 +38,20 @@ static struct cq *cq_new(struct adapter *adapter, ULONG depth,
 {
     struct object *object = object_new(&cq_class, &adapter->object, &cq_dispatch);
     struct cq *cq;
-    uint32_t size = 1;
 
     if (!object)
         return NULL;
     cq = CONTAINING_RECORD(object, struct cq, object);
-    while (size < depth)
-        size *= 2;
     cq->notification = notification;
     cq->notification_context = context;
     cq->depth = depth;
     cq->tells_codes = version_is_at_least(adapter->version, 2, 1);
-    cq->mask = size - 1;
     cq->note_item.run = cq_note;
     os_mutex_init(&cq->lock);
     object->home = engine_shard_next();
-    cq->ring = calloc(size, sizeof *cq->ring);
+    cq_moderation_init(cq);
+    cq->ring = cq->read_ring = cq_ring_new(depth);
+    atomic_init(&cq->rings, 1);
     if (!cq->ring) {
         object_discard(object);
         return NULL;
@@ -89,9 +91,18 @@ NTSTATUS cq_create(NDK_ADAPTER *ndk, ULONG depth, NDK_FN_CQ_NOTIFICATION_CALLBAC
 /* ---- notification --------------------------------------------------------------------------- */
 
 /* Lock held. */
-static void cq_fire(struct cq *cq)
+void cq_arm_set(struct cq *cq, enum cq_arm_state arm)
 {
-    cq->arm = ARM_NONE;
+    cq->arm = arm;
+    cq->look = arm != CQ_ARM_NONE || cq->moderation.on;
+}
+
+/* Lock held. */
+void cq_fire(struct cq *cq)
+{
+    if (cq->arm == CQ_ARM_HELD)
+        cq_moderation_unhold(cq);
+    cq_arm_set(cq, CQ_ARM_NONE);
     if (cq->running && !RED("cq_notifications_overlap")) {
         cq->due = true;
         return;
@@ -129,49 +140,28 @@ static void cq_note(struct engine_item *item)
         object_unref(&cq->object);
 }
 
-static bool cq_satisfies(uint32_t arm, const struct cq_entry *entry)
-{
-    return arm == ARM_ANY || (arm == ARM_SOLICITED && entry->solicits);
-}
-
-void cq_join(struct cq *cq, struct cq_user *user, void (*died)(struct cq_user *user))
-{
-    user->died = died;
-    user->previous = NULL;
-    os_mutex_lock(&cq->lock);
-    user->next = cq->users;
-    if (cq->users)
-        cq->users->previous = user;
-    cq->users = user;
-    os_mutex_unlock(&cq->lock);
-}
-
-void cq_leave(struct cq *cq, struct cq_user *user)
-{
-    os_mutex_lock(&cq->lock);
-    if (user->previous)
-        user->previous->next = user->next;
-    else
-        cq->users = user->next;
-    if (user->next)
-        user->next->previous = user->previous;
-    os_mutex_unlock(&cq->lock);
-}
-
-/* Lock held. */
+/* Lock held. What was queued can still be polled. */
 static void cq_die(struct cq *cq)
 {
     struct adapter *adapter = cq->object.adapter;
 
     cq->failure = STATUS_BUFFER_OVERFLOW;
-    atomic_store(&cq->dead, true);
     atomic_fetch_add_explicit(&adapter->counters.cq_error, 1, memory_order_relaxed);
     object_fail(&cq->object, CALL_CREATE_CQ, STATUS_BUFFER_OVERFLOW,
                 "overrun: more completions than the depth (%u), rule NDKPI 4.4", cq->depth);
     for (struct cq_user *user = cq->users; user && !RED("cq-overrun-spares-idle");
          user = user->next)
-        user->died(user);
-    if (cq->arm != ARM_NONE)
+        user->died(user->owner);
+    if (cq->arm != CQ_ARM_NONE && !(cq->arm == CQ_ARM_HELD && RED("cq-moderation-delays-death")))
+        cq_fire(cq);
+}
+
+/* Lock held. A put's last step where the CQ is armed or moderated. */
+static void cq_look(struct cq *cq, const struct cq_entry *entry, uint32_t at)
+{
+    if (cq->moderation.on)
+        cq_moderation_put(cq, entry, at);
+    else if (cq_satisfies(cq, entry))
         cq_fire(cq);
 }
 
@@ -182,171 +172,119 @@ bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count)
     os_mutex_lock(&cq->lock);
     for (unsigned i = 0; i < count; i++) {
         uint32_t written = atomic_load_explicit(&cq->written, memory_order_relaxed);
+        struct cq_ring *ring = cq->ring;
 
         if (!NT_SUCCESS(cq->failure)) {
             alive = false;
             break;
         }
-        if (written - atomic_load_explicit(&cq->read, memory_order_acquire) >= cq->depth) {
+        if (written - atomic_load_explicit(&cq->read, memory_order_acquire) >=
+            cq->depth + (RED("cq-overrun-late") ? 1u : 0u)) {
             cq_die(cq);
             alive = false;
             break;
         }
-        cq->ring[written & cq->mask] = entries[i];
+        ring->entries[written & ring->mask] = entries[i];
         atomic_store_explicit(&cq->written, written + 1, memory_order_release);
-        if (cq->arm != ARM_NONE && cq_satisfies(cq->arm, &entries[i]))
-            cq_fire(cq);
+        if (cq->look)
+            cq_look(cq, &entries[i], written);
     }
     os_mutex_unlock(&cq->lock);
     return alive;
 }
 
-static VOID cq_arm(NDK_CQ *ndk, ULONG type)
+bool cq_join(struct cq *cq, struct cq_user *user)
 {
-    struct cq *cq = cq_from(ndk);
-    uint32_t strength, from, written;
+    bool alive;
 
-    switch (type) {
-    case NDK_CQ_NOTIFY_ERRORS:
-        strength = ARM_ERRORS;
-        break;
-    case NDK_CQ_NOTIFY_ANY:
-        strength = ARM_ANY;
-        break;
-    case NDK_CQ_NOTIFY_SOLICITED:
-        strength = ARM_SOLICITED;
-        break;
-    default:
-        object_fail(&cq->object, CALL_ARM_CQ, STATUS_INVALID_PARAMETER,
-                    "Type (have %u, need 0, 1 or 2), taken as NDK_CQ_NOTIFY_ANY", type);
-        strength = ARM_ANY;
-        break;
-    }
     os_mutex_lock(&cq->lock);
-    if (strength > cq->arm && !(RED("arm-larger-number-holds") && cq->arm == ARM_SOLICITED))
-        cq->arm = strength;
-    else if (RED("arm-larger-number-holds") && strength == ARM_SOLICITED)
-        cq->arm = strength;
-    if (!NT_SUCCESS(cq->failure)) {
-        if (!cq->failure_told && !(cq->running && cq->due))
-            cq_fire(cq);
-        os_mutex_unlock(&cq->lock);
-        return;
+    alive = NT_SUCCESS(cq->failure);
+    if (alive) {
+        user->next = cq->users;
+        user->at = &cq->users;
+        if (user->next)
+            user->next->at = &user->next;
+        cq->users = user;
     }
-    from = atomic_load_explicit(&cq->read, memory_order_relaxed);
-    written = atomic_load_explicit(&cq->written, memory_order_relaxed);
-    if ((int32_t)(cq->seen - from) > 0)
-        from = cq->seen;
-    for (; from != written && !RED("cq_arm_does_not_look"); from++) {
-        if (cq_satisfies(cq->arm, &cq->ring[from & cq->mask])) {
-            cq_fire(cq);
-            break;
-        }
+    os_mutex_unlock(&cq->lock);
+    return alive;
+}
+
+void cq_leave(struct cq *cq, struct cq_user *user)
+{
+    os_mutex_lock(&cq->lock);
+    if (user->at) {
+        *user->at = user->next;
+        if (user->next)
+            user->next->at = user->at;
+        user->at = NULL;
     }
     os_mutex_unlock(&cq->lock);
 }
 
-/* ---- polling -------------------------------------------------------------------------------- */
+/* ---- arm ------------------------------------------------------------------------------------ */
 
-/*
- * Nothing is there. In a callback the first empty poll transmits what the callback posted; further
- * ones also move data, so that a callback that posts and polls for the result gets it.
- */
-static bool cq_empty_poll(struct cq *cq)
+/* Lock held. Does what is there and was not told of satisfy the arm? */
+static void cq_arm_look(struct cq *cq)
 {
-    if (!engine_in_item())
-        return false;
-    if (engine_after_flush())
-        return true;
-    if (cq->empty_polls++ == 0)
-        return false;
-    engine_poll_nested();
-    return true;
+    struct cq_ring *ring = cq->read_ring;
+    uint32_t at = atomic_load_explicit(&cq->read, memory_order_relaxed);
+    uint32_t written = atomic_load_explicit(&cq->written, memory_order_relaxed);
+    uint32_t first = written;
+    bool error = false;
+
+    if ((int32_t)(cq->seen - at) > 0)
+        at = cq->seen;
+    for (; at != written && !error && !RED("cq_arm_does_not_look"); at++) {
+        const struct cq_entry *entry = cq_ring_seek(&ring, at);
+
+        if (!cq_satisfies(cq, entry))
+            continue;
+        if (first == written)
+            first = at;
+        error = !cq->moderation.on || !NT_SUCCESS(entry->status);
+    }
+    if (first == written)
+        return;
+    if (cq->moderation.on)
+        cq_moderation_arm(cq, first, error);
+    else
+        cq_fire(cq);
 }
 
-static uint32_t cq_available(struct cq *cq, uint32_t *read)
-{
-    *read = atomic_load_explicit(&cq->read, memory_order_relaxed);
-    return atomic_load_explicit(&cq->written, memory_order_acquire) - *read;
-}
-
-/* How many entries are to be returned, *read the first. */
-static ULONG cq_take(struct cq *cq, ULONG room, uint32_t *read)
-{
-    uint32_t available = cq_available(cq, read);
-
-    if (available == 0 && cq_empty_poll(cq))
-        available = cq_available(cq, read);
-    if (available)
-        cq->empty_polls = 0;
-    return available < room ? available : room;
-}
-
-static ULONG cq_get_results(NDK_CQ *ndk, NDK_RESULT results[], ULONG room)
+static VOID cq_arm(NDK_CQ *ndk, ULONG type)
 {
     struct cq *cq = cq_from(ndk);
-    uint32_t read;
-    ULONG count = cq_take(cq, room, &read);
+    enum cq_arm_state strength;
 
-    for (ULONG i = 0; i < count; i++) {
-        const struct cq_entry *entry = &cq->ring[(read + i) & cq->mask];
-
-        results[i].Status = entry->status;
-        results[i].BytesTransferred = entry->octets;
-        results[i].QPContext = entry->qp_context;
-        results[i].RequestContext = entry->context;
+    switch (type) {
+    case NDK_CQ_NOTIFY_ERRORS:
+        strength = CQ_ARM_ERRORS;
+        break;
+    case NDK_CQ_NOTIFY_ANY:
+        strength = CQ_ARM_ANY;
+        break;
+    case NDK_CQ_NOTIFY_SOLICITED:
+        strength = CQ_ARM_SOLICITED;
+        break;
+    default:
+        object_fail(&cq->object, CALL_ARM_CQ, STATUS_INVALID_PARAMETER,
+                    "Type (have %u, need 0, 1 or 2), taken as NDK_CQ_NOTIFY_ANY", type);
+        strength = CQ_ARM_ANY;
+        break;
     }
-    atomic_store_explicit(&cq->read, read + count, memory_order_release);
-    return count;
-}
-
-static ULONG cq_get_results_ex(NDK_CQ *ndk, NDK_RESULT_EX results[], ULONG room)
-{
-    struct cq *cq = cq_from(ndk);
-    uint32_t read;
-    ULONG count = cq_take(cq, room, &read);
-
-    for (ULONG i = 0; i < count; i++) {
-        const struct cq_entry *entry = &cq->ring[(read + i) & cq->mask];
-
-        results[i].Status = entry->status;
-        results[i].BytesTransferred = entry->octets;
-        results[i].QPContext = entry->qp_context;
-        results[i].RequestContext = entry->context;
-        results[i].Type = (NDK_OPERATION_TYPE)entry->type;
-        results[i].ProviderErrorCode = cq->tells_codes ? entry->provider_code : 0;
-        results[i].TypeSpecificCompletionOutput = entry->token;
+    os_mutex_lock(&cq->lock);
+    if (strength > cq->arm && !(RED("arm-larger-number-holds") && cq->arm == CQ_ARM_SOLICITED))
+        cq_arm_set(cq, strength);
+    else if (RED("arm-larger-number-holds") && strength == CQ_ARM_SOLICITED)
+        cq_arm_set(cq, strength);
+    if (!NT_SUCCESS(cq->failure)) {
+        if (RED("cq-overrun-told-again") || (!cq->failure_told && !(cq->running && cq->due)))
+            cq_fire(cq);
+    } else if (cq->arm != CQ_ARM_HELD) {
+        cq_arm_look(cq);
     }
-    atomic_store_explicit(&cq->read, read + count, memory_order_release);
-    return count;
-}
-
-/* ---- slots that later work fills ------------------------------------------------------------ */
-
-static NTSTATUS cq_resize(NDK_CQ *ndk, ULONG depth, NDK_FN_REQUEST_COMPLETION completion,
-                          PVOID context)
-{
-    struct object *object = &cq_from(ndk)->object;
-    NTSTATUS status = object_injected(object, CALL_RESIZE_CQ);
-
-    (void)depth;
-    if (status == STATUS_SUCCESS)
-        status = object_fail(object, CALL_RESIZE_CQ, STATUS_NOT_SUPPORTED,
-                             "resizing is not supported (CQ_RESIZE_SUPPORTED is clear)");
-    return request_answer(object, CALL_RESIZE_CQ, completion, context, status);
-}
-
-static NTSTATUS cq_moderation(NDK_CQ *ndk, ULONG interval, ULONG count)
-{
-    struct object *object = &cq_from(ndk)->object;
-    NTSTATUS status = object_injected(object, CALL_CONTROL_MODERATION);
-
-    (void)interval;
-    (void)count;
-    if (status != STATUS_SUCCESS)
-        return status;
-    return object_fail(object, CALL_CONTROL_MODERATION, STATUS_NOT_SUPPORTED,
-                       "moderation is not supported (CQ_INTERRUPT_MODERATION_SUPPORTED is clear)");
+    os_mutex_unlock(&cq->lock);
 }
 
 const NDK_CQ_DISPATCH cq_dispatch = {
@@ -355,6 +293,6 @@ const NDK_CQ_DISPATCH cq_dispatch = {
     .NdkResizeCq = cq_resize,
     .NdkArmCq = cq_arm,
     .NdkGetCqResults = cq_get_results,
-    .NdkControlCqInterruptModeration = cq_moderation,
+    .NdkControlCqInterruptModeration = cq_control_moderation,
     .NdkGetCqResultsEx = cq_get_results_ex,
 };

@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: MIT
 /*
- * Completion queues. One leaf lock guards the arm, the write side of the ring and `seen`, the write
- * index when the last notification began; the reading side is lock-free, since the consumer
- * serializes NdkGetCqResults and NdkArmCq of one CQ.
+ * Completion queues. One leaf lock guards the arm, the write side and `seen`, the write index when
+ * the last notification began; the reading side is lock-free, since the consumer serializes
+ * NdkGetCqResults, NdkGetCqResultsEx and NdkArmCq of one CQ. Everything else may run beside them.
  *
- *   put    under the lock: the entry, then, if it satisfies the arm, fire
- *   arm    under the lock: keep the stronger of the two arms; if an entry at or after
- *          max(read index, seen) satisfies it, fire at once
- *   fire   clears the arm; a notification that is running is marked due again, else it is deferred
- *   note   seen = write index, callback, then: due again -> behind the shard's other work
+ *   put     under the lock: the entry, then, if it satisfies the arm, fire or hold
+ *   arm     under the lock: keep the stronger of the two arms; if an entry at or after
+ *           max(read index, seen) satisfies it, fire or hold
+ *   hold    moderation only: the arm is satisfied, its notification waits for further completions
+ *           or for its timer; then fire
+ *   fire    clears the arm; a notification that is running is marked due again, else it is deferred
+ *   note    seen = write index, callback, then: due again -> behind the shard's other work
+ *   resize  under the lock: another ring goes behind the newest one, puts go there from now on
+ *   poll    drains its ring up to the start of the next one, frees it, goes on there
  *
  * So an entry that arrives between "polled empty" and "arm" is found by one of the two, one arm
  * causes at most one notification, and notifications of one CQ never overlap.
  *
- * Overrun: more entries than the depth kill the CQ, and every QP that uses it; one notification
- * with STATUS_BUFFER_OVERFLOW tells of it. The QPs stand in a list, under the lock, and are told
- * under it: they may only leave word.
+ * Rings: an entry has an index for life, counted from the CQ's creation modulo 2^32; a ring holds
+ * those from its start to the start of the next one. The poller looks at the write index first and
+ * at the link to the next ring then: if it sees an entry of the next ring it also sees the link.
+ * Only the poller leaves a ring, so only it frees one; whoever resizes touches none but the newest,
+ * which has no next. A ring serves every depth that fits, so a chain grows by doubling and is
+ * bounded, however often a CQ is resized before it is polled.
+ *
+ * Moderation (cq_moderation.c): settings and what is held are under the lock. The timer of a held
+ * notification holds a reference each time it is armed; closing drops the notification and the
+ * timer. A CQ without moderation does nothing for it: `look` is what puts ask, armed or moderated.
+ *
+ * Overrun: more entries than the depth kill the CQ and every QP that uses it, whoever put the one
+ * too many. One notification with STATUS_BUFFER_OVERFLOW tells of it, at once if an arm is out,
+ * else with the next arm. What was queued stays to be polled, what comes later is lost.
  */
 #ifndef SOFTNDK_PROVIDER_CQ_H
 #define SOFTNDK_PROVIDER_CQ_H
@@ -34,33 +49,53 @@ struct cq_entry {
     ULONG solicits; /* satisfies a SOLICITED arm: solicited receive, or any error */
 };
 
-/* A user of a CQ, told once when the CQ dies. Embedded by QPs. */
+struct cq_ring {
+    uint32_t start, mask;
+    _Atomic(struct cq_ring *) next; /* written once, under the lock */
+    struct cq_entry entries[];      /* mask + 1, an entry stands at its index & mask */
+};
+
+struct cq_moderation {
+    uint32_t interval_us; /* rounded to what the timer can do; 0: none, MAXULONG: count alone */
+    uint32_t count;       /* as asked for; above the depth: interval alone */
+    bool on;              /* notifications may wait */
+    uint64_t fresh_us;    /* no later than the oldest entry that was neither polled nor notified */
+    uint64_t since_us;    /* when the arm was satisfied, while it is held */
+    uint32_t from;        /* by which entry */
+};
+
+/* A queue pair's place among those that end with the CQ. */
 struct cq_user {
-    struct cq_user *next, *previous;
-    void (*died)(struct cq_user *user); /* under the CQ's lock */
+    struct cq_user *next, **at; /* at NULL: not there */
+    void (*died)(void *owner);  /* under the CQ's lock; owner may have no reference left */
+    void *owner;
 };
 
 struct cq {
     struct object object;
     NDK_FN_CQ_NOTIFICATION_CALLBACK notification;
     PVOID notification_context;
-    ULONG depth;
     bool tells_codes; /* ProviderErrorCode came with 2.1 */
-    uint32_t mask;
-    struct cq_entry *ring;
     struct engine_item note_item;
+    struct engine_timer timer;
 
     _Alignas(64) os_mutex lock;
-    atomic_uint written; /* entries ever put */
+    atomic_uint written;  /* entries ever put */
+    struct cq_ring *ring; /* the newest */
+    uint32_t depth;
     uint32_t seen;
-    uint32_t arm; /* strength: 0 none, 1 errors, 2 solicited, 3 any */
+    uint32_t arm; /* enum cq_arm_state */
+    bool look;    /* a put has more to do than to store its entry */
     bool running, due;
-    NTSTATUS failure; /* not SUCCESS: dead */
+    bool closing;
     bool failure_told;
-    atomic_bool dead;
+    NTSTATUS failure; /* not SUCCESS: dead */
+    struct cq_moderation moderation;
     struct cq_user *users;
 
     _Alignas(64) atomic_uint read; /* entries ever taken; the consumer's side */
+    struct cq_ring *read_ring;
+    atomic_uint rings; /* in the chain */
     uint32_t empty_polls;
 };
 
@@ -74,16 +109,13 @@ extern const NDK_CQ_DISPATCH cq_dispatch;
 NTSTATUS cq_create(NDK_ADAPTER *adapter, ULONG depth, NDK_FN_CQ_NOTIFICATION_CALLBACK notification,
                    PVOID notification_context, GROUP_AFFINITY *affinity,
                    NDK_FN_CREATE_COMPLETION completion, PVOID context, NDK_CQ **out);
-/* Puts entries in order. Any thread; takes the CQ's lock. False: the CQ is dead (now or before),
- * the entries are lost and the QP is to be ended. */
+/* Puts entries in order. Any thread; takes the CQ's lock. False: the CQ is dead (now or before) and
+ * entries are lost. */
 bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count);
-/* Stands in the list until cq_leave(). Of a CQ that is dead already nobody is told: see cq_dead().
- */
-void cq_join(struct cq *cq, struct cq_user *user, void (*died)(struct cq_user *user));
+
+/* Adds to the list of those that end with the CQ. False: it is dead, user is not added. */
+bool cq_join(struct cq *cq, struct cq_user *user);
+/* Takes off the list, if there. */
 void cq_leave(struct cq *cq, struct cq_user *user);
-static inline bool cq_dead(struct cq *cq)
-{
-    return atomic_load(&cq->dead);
-}
 
 #endif

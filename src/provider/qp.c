@@ -39,16 +39,6 @@ static void qp_release(struct object *object)
     os_mutex_destroy(&qp->lock);
 }
 
-static void receive_cq_died(struct cq_user *user)
-{
-    qp_overrun_later(CONTAINING_RECORD(user, struct qp, receive_user));
-}
-
-static void initiator_cq_died(struct cq_user *user)
-{
-    qp_overrun_later(CONTAINING_RECORD(user, struct qp, initiator_user));
-}
-
 static const struct object_class qp_class = {
     .type = NdkObjectTypeQp,
     .name = "qp",
@@ -56,6 +46,16 @@ static const struct object_class qp_class = {
     .cancel = qp_cancel,
     .release = qp_release,
 };
+
+/* From here on it ends with its CQs. False: one of them is dead. */
+static bool join_cqs(struct qp *qp)
+{
+    const struct cq_user user = {.died = qp_cq_died, .owner = qp};
+
+    qp->receive_user = qp->initiator_user = user;
+    return cq_join(qp->receive_cq, &qp->receive_user) &&
+           (qp->initiator_cq == qp->receive_cq || cq_join(qp->initiator_cq, &qp->initiator_user));
+}
 
 /* What a new QP is made of. */
 struct qp_plan {
@@ -143,8 +143,6 @@ static void qp_init(struct qp *qp, struct pd *pd, const struct qp_plan *plan)
     qp->object.home = qp->receive_cq->object.home;
     object_follow(&qp->object, &qp->receive_cq->object);
     object_follow(&qp->object, &qp->initiator_cq->object);
-    cq_join(qp->receive_cq, &qp->receive_user, receive_cq_died);
-    cq_join(qp->initiator_cq, &qp->initiator_user, initiator_cq_died);
     if (qp->srq)
         object_follow(&qp->object, &qp->srq->object);
 }
@@ -181,6 +179,12 @@ static NTSTATUS qp_make(struct pd *pd, const struct qp_plan *plan,
         object = qp_new(pd, plan);
         if (!object)
             status = object_fail(parent, plan->call, STATUS_INSUFFICIENT_RESOURCES, "no memory");
+    }
+    if (object && !join_cqs(CONTAINING_RECORD(object, struct qp, object))) {
+        object_discard(object);
+        object = NULL;
+        status = object_fail(parent, plan->call, STATUS_INVALID_DEVICE_STATE,
+                             "a CQ of it overran and is dead, rule NDKPI 4.4");
     }
     return create_answer(parent, plan->call, completion, context, status, object, (void **)out);
 }
@@ -230,21 +234,15 @@ NTSTATUS qp_create_with_srq(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
-bool qp_dead(const struct qp *qp)
-{
-    return cq_dead(qp->receive_cq) || cq_dead(qp->initiator_cq);
-}
-
-/* A CQ that dies behind the look at it finds the connection bound (qp_overrun takes the lock). */
 NTSTATUS qp_bind(struct qp *qp, struct conn *conn)
 {
     NTSTATUS status = STATUS_SUCCESS;
 
     os_mutex_lock(&qp->lock);
-    if (qp->bound) {
-        status = STATUS_CONNECTION_ACTIVE;
-    } else if (qp_dead(qp) && !RED("qp-binds-dead")) {
+    if (atomic_load(&qp->dead) && !RED("qp-binds-dead")) {
         status = STATUS_INTERNAL_ERROR;
+    } else if (qp->bound) {
+        status = STATUS_CONNECTION_ACTIVE;
     } else {
         qp->bound = true;
         conn_ref(conn);
@@ -254,8 +252,7 @@ NTSTATUS qp_bind(struct qp *qp, struct conn *conn)
     return status;
 }
 
-/* Without a connection the lock makes this thread the taker. */
-static void receives_cancel(struct qp *qp)
+void qp_receives_cancel(struct qp *qp)
 {
     struct conn_wr *wr;
 
@@ -284,8 +281,8 @@ void qp_unbind(struct qp *qp, struct conn *conn)
             qp->bound = false;
             atomic_store(&qp->conn, NULL);
             /* A flush that met a dead direction saw the QP still bound, or we see the flush. */
-            if (conn_flush_pending(conn))
-                receives_cancel(qp);
+            if (conn_flush_pending(conn) || atomic_load(&qp->dead))
+                qp_receives_cancel(qp);
         }
     }
     os_mutex_unlock(&qp->lock);
@@ -304,7 +301,7 @@ static void qp_flush_object(struct qp *qp)
         if (conn)
             conn_ref(conn);
         else
-            receives_cancel(qp);
+            qp_receives_cancel(qp);
         os_mutex_unlock(&qp->lock);
         if (!conn)
             return;

@@ -4,7 +4,9 @@
  * which asks back through qp_conn_ops (memory, local operations, completions).
  *
  * States: IDLE - a connector binds it (Connect, Accept) - BOUND - an attempt that failed before
- * work could be posted unbinds it again. A pair that was connected stays bound for good.
+ * work could be posted unbinds it again. A pair that was connected stays bound for good. One of
+ * whose CQs overran is dead in any state: it takes no posts and no connection, its connection is
+ * reset, and what it has queued is flushed to the CQ that lives, if one does.
  *
  * Locks: qp->lock (order: conn->lock, qp->lock, queue lock, CQ lock) guards state and conn. Posts
  * take none: the consumer serializes them per queue. The connections of failed attempts are kept
@@ -29,7 +31,6 @@ struct qp {
     struct object object;
     struct pd *pd;
     struct cq *receive_cq, *initiator_cq;
-    struct cq_user receive_user, initiator_user; /* in the lists of the two CQs */
     PVOID context;
     ULONG max_initiator_sge, max_receive_sge, max_read_sge, max_inline;
     ULONG flags_absent, flags_ignored; /* request flags that came after the version that runs */
@@ -42,10 +43,11 @@ struct qp {
     os_mutex lock;
     bool bound;
     _Atomic(struct conn *) conn; /* referenced */
+    atomic_bool dead;            /* a CQ overran; set before `overrun` is queued */
     struct qp_retired *retired;
 
-    struct engine_work overrun; /* a CQ died: the connection ends */
-    atomic_bool overrun_queued;
+    struct cq_user receive_user, initiator_user; /* the second only if the CQs are two */
+    struct engine_work overrun;                  /* ends the connection; a reference while queued */
     /* the local operation and the invalidation that pended; one of each at a time */
     struct conn_wr *local_wr;
     struct object *local_object, *invalidating;
@@ -68,10 +70,9 @@ NTSTATUS qp_create_with_srq(NDK_PD *pd, NDK_CQ *receive_cq, NDK_CQ *initiator_cq
                             NDK_QP **out);
 
 /* Takes the QP for a connection, which is referenced. STATUS_CONNECTION_ACTIVE: it is in use or was
- * connected before; STATUS_INTERNAL_ERROR: a CQ of it is dead. */
+ * connected before; STATUS_INTERNAL_ERROR: it is dead. Who started the connection then looks at
+ * qp->dead once more (struct conn_binding). */
 NTSTATUS qp_bind(struct qp *qp, struct conn *conn);
-/* Has a CQ of it died? What binds a connection before it has started looks again afterwards. */
-bool qp_dead(const struct qp *qp);
 /* The attempt failed before work could be posted: the QP is as before. */
 void qp_unbind(struct qp *qp, struct conn *conn);
 
@@ -88,7 +89,10 @@ void qp_stop_waiting(void *qp);
 void qp_over(void *qp);
 void qp_complete_receives(void *qp, const struct conn_completion *list, unsigned count);
 void qp_complete_requests(void *qp, const struct conn_completion *list, unsigned count);
+/* A CQ of the QP died: cq_user's function, and the rest, on a shard. */
+void qp_cq_died(void *qp);
 void qp_overrun(struct engine_work *work);
-void qp_overrun_later(struct qp *qp); /* any thread, any lock of the provider; once */
+/* lock held; without a connection it makes this thread the taker of the receives */
+void qp_receives_cancel(struct qp *qp);
 
 #endif

@@ -255,8 +255,7 @@ static void complete(struct qp *qp, struct cq *cq, const struct conn_completion 
                 .solicits = c->solicited || (!NT_SUCCESS(c->status) && !RED("error_not_solicited")),
             };
         }
-        if (!cq_put(cq, entries, n))
-            qp_overrun_later(qp);
+        cq_put(cq, entries, n); /* dead: qp_cq_died() is or was called */
         list += n;
         count -= n;
     }
@@ -276,14 +275,16 @@ void qp_complete_requests(void *owner, const struct conn_completion *list, unsig
     complete(qp, qp->initiator_cq, list, count);
 }
 
-/* The CQ's list may still name a queue pair that is going. */
-void qp_overrun_later(struct qp *qp)
+void qp_cq_died(void *owner)
 {
-    if (!atomic_exchange(&qp->overrun_queued, true) && object_ref_living(&qp->object))
-        engine_run(qp->object.home, &qp->overrun);
+    struct qp *qp = owner;
+
+    if (atomic_exchange(&qp->dead, true) || !object_ref_living(&qp->object))
+        return;
+    object_note(&qp->object, "a CQ of it overran: the QP is dead, rule NDKPI 4.4");
+    engine_run(qp->object.home, &qp->overrun);
 }
 
-/* A CQ of this QP died; called with nothing held, on a shard. */
 void qp_overrun(struct engine_work *work)
 {
     struct qp *qp = CONTAINING_RECORD(work, struct qp, overrun);
@@ -293,6 +294,8 @@ void qp_overrun(struct engine_work *work)
     conn = atomic_load(&qp->conn);
     if (conn)
         conn_ref(conn);
+    else
+        qp_receives_cancel(qp);
     os_mutex_unlock(&qp->lock);
     if (conn) {
         conn_overrun(conn);

@@ -40,6 +40,19 @@ static NTSTATUS post_refuse(struct post *post, NTSTATUS status)
     return status;
 }
 
+/* Its completion would be lost. */
+static NTSTATUS refuse_dead(struct qp *qp, enum call call)
+{
+    return object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
+                       "a CQ of the QP overran: the QP is dead, rule NDKPI 4.4");
+}
+
+static bool is_dead(struct qp *qp)
+{
+    return __builtin_expect(atomic_load_explicit(&qp->dead, memory_order_relaxed), 0) &&
+           !RED("qp-dead-takes-posts");
+}
+
 static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG flags,
                            ULONG allowed)
 {
@@ -54,6 +67,8 @@ static NTSTATUS post_begin(struct post *post, NDK_QP *ndk, enum call call, ULONG
     status = object_injected(&qp->object, call);
     if (status != STATUS_SUCCESS)
         return post_refuse(post, status);
+    if (is_dead(qp))
+        return post_refuse(post, refuse_dead(qp, call));
     if (!post->conn || !conn_takes_requests(post->conn))
         return post_refuse(
             post, object_fail(&qp->object, call, STATUS_CONNECTION_INVALID,
@@ -306,6 +321,8 @@ NTSTATUS qp_receive(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges)
         return object_fail(&qp->object, CALL_RECEIVE, STATUS_INVALID_DEVICE_REQUEST,
                            "the QP receives through srq #%u (need NdkSrqReceive), rule NDKPI 8.5",
                            qp->srq->object.id);
+    if (is_dead(qp))
+        return refuse_dead(qp, CALL_RECEIVE);
     wr = conn_queue_prepare(&qp->receive, &status);
     if (!wr)
         return object_fail(&qp->object, CALL_RECEIVE, status,

@@ -75,6 +75,35 @@ static void cq_depth(void **state)
     }
 }
 
+/* What is advertised works, what is not is refused. */
+static void cq_flags(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < PROFILES; i++) {
+        NDK_ADAPTER *adapter = open_adapter(profiles[i].options);
+        ULONG flags = adapter_info(adapter).AdapterFlags;
+        bool resizes = (flags & NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED) != 0;
+        bool moderates = (flags & NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED) != 0;
+        struct queue queue;
+        struct wait w;
+        NTSTATUS status;
+
+        make_queue(adapter, 8, &queue);
+        for (int async = 0; async < 2; async++) {
+            assert_int_equal(softndk_set_pend(async ? "always" : "never"), STATUS_SUCCESS);
+            wait_init(&w);
+            status = queue.cq->Dispatch->NdkResizeCq(queue.cq, 16, wait_request, &w);
+            assert_int_equal(status == STATUS_PENDING, async);
+            assert_int_equal(wait_end(&w, status), resizes ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+        }
+        assert_int_equal(softndk_set_pend("never"), STATUS_SUCCESS);
+        assert_int_equal(queue.cq->Dispatch->NdkControlCqInterruptModeration(queue.cq, 100, 4),
+                         moderates ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+        CLOSE(queue.cq, NdkCloseCq);
+        softndk_close_adapter(adapter);
+    }
+}
+
 static NTSTATUS create_srq(NDK_PD *pd, ULONG depth)
 {
     NDK_SRQ *srq = NULL;
@@ -586,6 +615,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cq_depth),
+        cmocka_unit_test(cq_flags),
         cmocka_unit_test(srq_depth),
         cmocka_unit_test(qp_sizes),
         cmocka_unit_test(frmr_pages),

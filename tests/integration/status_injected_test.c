@@ -140,6 +140,17 @@ static NTSTATUS create_cq(struct bench *b, struct wait *w)
                                                  wait_create, w, (NDK_CQ **)&b->out);
 }
 
+static NTSTATUS resize_cq(struct bench *b, struct wait *w)
+{
+    return b->end.receive.cq->Dispatch->NdkResizeCq(b->end.receive.cq, 8, wait_request, w);
+}
+
+static NTSTATUS control_moderation(struct bench *b, struct wait *w)
+{
+    (void)w;
+    return b->end.receive.cq->Dispatch->NdkControlCqInterruptModeration(b->end.receive.cq, 0, 0);
+}
+
 static NTSTATUS create_pd(struct bench *b, struct wait *w)
 {
     return b->end.adapter->Dispatch->NdkCreatePd(b->end.adapter, wait_create, w,
@@ -406,6 +417,15 @@ static const struct entry adapter_entries[] = {
      query_adapter_info,
      {STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER}},
     {"NdkCreateCq", NULL, create_cq, {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
+    {"NdkResizeCq",
+     NULL,
+     resize_cq,
+     {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED,
+      STATUS_INVALID_DEVICE_STATE}},
+    {"NdkControlCqInterruptModeration",
+     NULL,
+     control_moderation,
+     {STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED, STATUS_INVALID_PARAMETER_MIX}},
     {"NdkCreatePd", NULL, create_pd, {STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkCreateConnector", NULL, create_connector, {STATUS_INSUFFICIENT_RESOURCES}},
     {"NdkCreateListener",
@@ -450,9 +470,15 @@ static const struct entry memory_entries[] = {
 };
 
 static const struct entry qp_entries[] = {
-    {"NdkCreateQp", NULL, create_qp, {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
+    {"NdkCreateQp",
+     NULL,
+     create_qp,
+     {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_DEVICE_STATE}},
     {"NdkSend", NULL, send_it, {STATUS_CONNECTION_INVALID, TRANSFER}},
-    {"NdkReceive", NULL, receive_it, {TRANSFER, STATUS_INVALID_DEVICE_REQUEST}},
+    {"NdkReceive",
+     NULL,
+     receive_it,
+     {STATUS_CONNECTION_INVALID, STATUS_INVALID_DEVICE_REQUEST, TRANSFER}},
     {"NdkBind",
      NULL,
      bind_it,
@@ -492,7 +518,7 @@ static const struct entry srq_entries[] = {
     {"NdkCreateQpWithSrq",
      NULL,
      create_qp_with_srq,
-     {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES}},
+     {STATUS_INVALID_PARAMETER, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_DEVICE_STATE}},
     {"NdkModifySrq", NULL, modify_srq, {STATUS_INVALID_PARAMETER}},
     {"NdkSrqReceive", NULL, srq_receive, {TRANSFER}},
     {NULL, NULL, NULL, {0}},
