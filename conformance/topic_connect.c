@@ -170,6 +170,17 @@ static VOID qp_after_a_failure(struct kit *k)
     TRY(kit_steps_complete(&s));
 }
 
+/* Nothing is there to complete after a connect that failed, or to try with the connector again. */
+static VOID connector_after_a_failure(struct kit *k)
+{
+    struct kit_steps s;
+
+    TRY(kit_steps_to(k, KIT_STEP_ASKED, NULL, &s));
+    CHECK_STATUS(k, "NdkReject", kit_reject(s.b.connector, NULL, 0), STATUS_SUCCESS);
+    TRY(kit_answer_is(s.connect, STATUS_CONNECTION_REFUSED));
+    TRY(kit_answer_is(kit_complete_start(s.a.connector), STATUS_CONNECTION_INVALID));
+}
+
 /* ---- order ---------------------------------------------------------------------------------- */
 
 /* Connect waits for the accept, accept for the completion (lifetime 9.1). */
@@ -458,6 +469,8 @@ static const struct kit_case cases[] = {
              "NdkCompleteConnect", accepted_and_left, HERE),
     KIT_CASE("CON-018", "the QP of a failed attempt connects again", "lifetime 9.2", "NdkConnect",
              qp_after_a_failure, HERE),
+    KIT_CASE("CON-019", "nothing to complete after a connect that failed", "NDKPI 13.3",
+             "NdkCompleteConnect", connector_after_a_failure, HERE),
     KIT_CASE("CON-020", "connect waits for the accept, accept for the completion", "lifetime 9.1",
              "NdkAccept", each_waits_for_the_other, HERE),
     KIT_CASE("CON-021", "calls out of order: new", "lifetime 9.2", "NdkCompleteConnect",

@@ -77,6 +77,9 @@ static void undo_object(struct world *w)
     case NdkObjectTypeConnector:
         CLOSE((NDK_CONNECTOR *)(void *)object, NdkCloseConnector);
         break;
+    case NdkObjectTypeSrq:
+        CLOSE((NDK_SRQ *)(void *)object, NdkCloseSrq);
+        break;
     case NdkObjectTypeSharedEndpoint:
         CLOSE((NDK_SHARED_ENDPOINT *)(void *)object, NdkCloseSharedEndpoint);
         break;
@@ -206,6 +209,63 @@ static NTSTATUS qp_act(struct world *w)
     wait_init(&wait);
     returned = e->pd->Dispatch->NdkCreateQp(e->pd, e->receive.cq, e->initiator.cq, NULL, 16, 16, 4,
                                             4, 64, wait_create, &wait, &qp);
+    return created(w, &wait, returned, qp);
+}
+
+static NTSTATUS srq_act(struct world *w)
+{
+    struct wait wait;
+    NDK_SRQ *srq = NULL;
+    NTSTATUS returned;
+
+    wait_init(&wait);
+    returned = w->end.pd->Dispatch->NdkCreateSrq(w->end.pd, 64, 4, 0, NULL, NULL, NULL, wait_create,
+                                                 &wait, &srq);
+    return created(w, &wait, returned, srq);
+}
+
+static void srq_setup(struct world *w)
+{
+    setup_end(w);
+    if (srq_act(w) != STATUS_SUCCESS)
+        test_fail("NdkCreateSrq");
+    w->srq = (NDK_SRQ *)(void *)w->object;
+}
+
+static void srq_teardown(struct world *w)
+{
+    CLOSE(w->srq, NdkCloseSrq);
+    teardown_end(w);
+}
+
+static NTSTATUS srq_receive_act(struct world *w)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+
+    /* More than one chunk of the queue. */
+    for (w->rounds = 0; w->rounds < 40 && status == STATUS_SUCCESS; w->rounds++)
+        status = w->srq->Dispatch->NdkSrqReceive(w->srq, CTX, NULL, 0);
+    return status;
+}
+
+static NTSTATUS srq_modify_act(struct world *w)
+{
+    struct wait wait;
+
+    wait_init(&wait);
+    return wait_end(&wait, w->srq->Dispatch->NdkModifySrq(w->srq, 128, 2, wait_request, &wait));
+}
+
+static NTSTATUS srq_qp_act(struct world *w)
+{
+    struct end *e = &w->end;
+    struct wait wait;
+    NDK_QP *qp = NULL;
+    NTSTATUS returned;
+
+    wait_init(&wait);
+    returned = e->pd->Dispatch->NdkCreateQpWithSrq(e->pd, e->receive.cq, e->initiator.cq, w->srq,
+                                                   NULL, 16, 4, 64, wait_create, &wait, &qp);
     return created(w, &wait, returned, qp);
 }
 
@@ -397,6 +457,10 @@ static const struct scenario scenarios[] = {
     {"NdkListen", listen_setup, listen_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateSharedEndpoint", setup_end, endpoint_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateQp", setup_end, qp_act, undo_object, teardown_end, false, 0, {0}},
+    {"NdkCreateSrq", setup_end, srq_act, undo_object, teardown_end, false, 0, {0}},
+    {"NdkSrqReceive", srq_setup, srq_receive_act, NULL, srq_teardown, true, 0, {0}},
+    {"NdkModifySrq", srq_setup, srq_modify_act, NULL, srq_teardown, false, 0, {0}},
+    {"NdkCreateQpWithSrq", srq_setup, srq_qp_act, undo_object, srq_teardown, false, 0, {0}},
     {"NdkCreateMr", setup_end, mr_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkCreateMr, fast", setup_end, frmr_act, undo_object, teardown_end, false, 0, {0}},
     {"NdkRegisterMr", register_setup, register_act, NULL, mr_teardown, false, 0, {0}},

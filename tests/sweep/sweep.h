@@ -22,9 +22,8 @@ struct world {
     struct region region;
     NDK_OBJECT_HEADER *object; /* what the call made */
     struct lam lam;
-    NDK_CONNECTOR *incoming;
+    NDK_SRQ *srq;
     ULONG rounds;
-    BOOLEAN ended;
 };
 
 struct scenario {
