@@ -65,6 +65,11 @@ static ULONG door_findings(VOID)
     return softndk_finding_count();
 }
 
+static BOOLEAN door_exact(const char *options)
+{
+    return kit_glob("*completion=placed*", options);
+}
+
 const struct kit_door kit_door = {
     .name = "softndk",
     .open = door_open,
@@ -77,4 +82,5 @@ const struct kit_door kit_door = {
     .answer = door_answer,
     .fail = door_fail,
     .findings = door_findings,
+    .exact = door_exact,
 };

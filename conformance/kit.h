@@ -290,6 +290,10 @@ VOID kit_doing(struct kit *k, const char *function);
 BOOLEAN kit_answer_mode(struct kit *k, const char *mode);
 BOOLEAN kit_make_fail(struct kit *k, const char *function, NTSTATUS status);
 
+/* A request that the peer could not do completes with exactly the status of NDKPI 17. Otherwise
+ * it may have completed with success before the peer looked at it: iWARP promises no more. */
+BOOLEAN kit_exact(struct kit *k);
+
 /* ---- objects -------------------------------------------------------------------------------- */
 
 #define KIT_ANTECEDENTS 5
@@ -524,6 +528,9 @@ struct kit_memory {
 BOOLEAN kit_memory_new(struct kit_pd *pd, SIZE_T size, ULONG flags, struct kit_memory **out);
 /* The same, not registered: for LAMs, fast registers, and registrations that are the test. */
 BOOLEAN kit_memory_bare(struct kit *k, SIZE_T size, struct kit_memory **out);
+/* A descriptor of bytes that the case has from kit_memory_bare() or kit_memory_new(): a part of
+ * them, to register or to chain (Next). Freed after the case. */
+BOOLEAN kit_mdl_new(struct kit *k, PUCHAR data, ULONG length, PMDL *out);
 struct kit_call *kit_register_start(struct kit_mr *mr, PMDL mdl, SIZE_T length, ULONG flags);
 struct kit_call *kit_deregister_start(struct kit_mr *mr);
 struct kit_call *kit_fast_start(struct kit_mr *mr, ULONG pages, BOOLEAN remote);

@@ -211,6 +211,12 @@ BOOLEAN kit_answers_in_time(struct kit_call *call)
             return TRUE;
     }
     return FALSE;
+BOOLEAN kit_exact(struct kit *k)
+{
+    BOOLEAN here = (BOOLEAN) !(k->in->channel && k->in->channel->peer);
+
+    return (BOOLEAN)(here && k->config->options && kit_door.exact &&
+                     kit_door.exact(k->config->options));
 }
 
 BOOLEAN kit_answer_is(struct kit_call *call, NTSTATUS need)

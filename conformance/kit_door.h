@@ -50,6 +50,9 @@ struct kit_door {
     NTSTATUS (*fail)(const char *function, NTSTATUS status);
     /* How often the provider or its kernel found a misuse so far: a case may add none. */
     ULONG (*findings)(VOID);
+    /* TRUE: with these options, and both ends in this process, a request completes when the peer
+     * has done it, so that one that the peer could not do has exactly its status of NDKPI 17. */
+    BOOLEAN (*exact)(const char *options);
 };
 
 extern const struct kit_door kit_door;

@@ -23,6 +23,23 @@ BOOLEAN kit_memory_bare(struct kit *k, SIZE_T size, struct kit_memory **out)
     return TRUE;
 }
 
+BOOLEAN kit_mdl_new(struct kit *k, PUCHAR data, ULONG length, PMDL *out)
+{
+    struct kit_memory *memory = kit_alloc(k, sizeof *memory);
+
+    TRY_OR_FALSE(memory != NULL);
+    memory->mdl = IoAllocateMdl(data, length, FALSE, FALSE, NULL);
+    if (!memory->mdl)
+        return kit_fail(k, (struct kit_here){NULL, 0}, "the kit has no descriptor");
+    kit_os_lock(&k->in->lock);
+    memory->next = k->in->memories;
+    k->in->memories = memory;
+    kit_os_unlock(&k->in->lock);
+    MmBuildMdlForNonPagedPool(memory->mdl);
+    *out = memory->mdl;
+    return TRUE;
+}
+
 static VOID registered(struct kit_call *call, PVOID context)
 {
     struct kit_mr *mr = context;
