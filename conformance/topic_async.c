@@ -499,6 +499,7 @@ static VOID never_pending(struct kit *k)
 {
     struct kit_request *send, *receive;
     struct kit_memory *memory, *target;
+    struct kit_memory *out, *in;
     struct kit_pair pair;
     SOCKADDR_INET address;
     ULONG length = sizeof address, size = 0;
@@ -511,6 +512,11 @@ static VOID never_pending(struct kit *k)
     TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &target));
     into = kit_sge(target, 0, 64);
     TRY(kit_ok(receive = kit_receive(pair.b.qp, &into, 1)));
+    TRY(kit_memory_new(pair.a.pd, 64, 0, &out));
+    TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &in));
+    sge = kit_sge(in, 0, 64);
+    TRY(kit_ok(receive = kit_receive(pair.b.qp, &sge, 1)));
+    sge = kit_sge(out, 0, 64);
     TRY(kit_ok(send = kit_send(pair.a.qp, &sge, 1, 0)));
     TRY(kit_expect(receive, STATUS_SUCCESS, NULL));
     TRY(kit_expect(send, STATUS_SUCCESS, NULL));
