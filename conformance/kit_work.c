@@ -41,7 +41,7 @@ BOOLEAN kit_expect_remote_error(struct kit_request *r, NTSTATUS exact)
                                       STATUS_PENDING};
 
     TRY_OR_FALSE(kit_ok(r));
-    if (kit_exact(r->qp->object.k))
+    if (exact != STATUS_PENDING && kit_exact(r->qp->object.k))
         return kit_expect(r, exact, NULL);
     return kit_expect_among(r, errors + (r->type == NdkOperationTypeRead), NULL);
 }
@@ -85,6 +85,28 @@ BOOLEAN kit_still_works(struct kit_end *end)
     TRY_OR_FALSE(kit_order_receive(end->k, 1, STILL));
     TRY_OR_FALSE(kit_expect(kit_send_all(end, memory, STILL, 0), STATUS_SUCCESS, NULL));
     return kit_order_received(end->k, 1, STILL, 4711);
+}
+
+/* ---- parts of memory ------------------------------------------------------------------------ */
+
+BOOLEAN kit_part_open(struct kit_pd *pd, struct kit_part *part)
+{
+    struct kit *k = pd->object.k;
+
+    RtlZeroMemory(part, sizeof *part);
+    TRY_OR_FALSE(kit_memory_bare(k, KIT_PART_AROUND, &part->around));
+    part->data = part->around->data + KIT_PART_AT;
+    TRY_OR_FALSE(kit_mdl_new(k, part->data, KIT_PART_SIZE, &part->mdl));
+    return kit_mr_new(pd, FALSE, &part->mr);
+}
+
+BOOLEAN kit_part_register(struct kit_part *part, ULONG flags)
+{
+    TRY_OR_FALSE(kit_answer_is(kit_register_start(part->mr, part->mdl, KIT_PART_SIZE, flags),
+                               STATUS_SUCCESS));
+    part->local = part->mr->table->NdkGetLocalTokenFromMr(part->mr->ndk);
+    part->remote = part->mr->table->NdkGetRemoteTokenFromMr(part->mr->ndk);
+    return TRUE;
 }
 
 /* ---- fast-registers ------------------------------------------------------------------------- */

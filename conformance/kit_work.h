@@ -18,7 +18,7 @@ BOOLEAN kit_expect_among(struct kit_request *request, const NTSTATUS *need, NTST
 /*
  * A request that the peer could not do. Where the door says so (kit_exact), it completes with
  * exactly this status; otherwise a Read fails in some way, and a Send or Write may also have
- * completed with success before the peer looked at it.
+ * completed with success before the peer looked at it. STATUS_PENDING: any of these, always.
  */
 BOOLEAN kit_expect_remote_error(struct kit_request *request, NTSTATUS exact);
 /* A request whose own SGE is wrong: refused when posted (*refused: the QP is as before), or it
@@ -34,6 +34,21 @@ struct kit_request *kit_receive_all(struct kit_end *end, const struct kit_memory
                                     ULONG length);
 /* The end still carries a message to the obedient server, which had no receive left. */
 BOOLEAN kit_still_works(struct kit_end *end);
+
+/* A part of some memory, that begins and ends within pages, registered by itself. */
+#define KIT_PART_AT     100u
+#define KIT_PART_SIZE   (PAGE_SIZE + 17u)
+#define KIT_PART_AROUND (3 * PAGE_SIZE)
+
+struct kit_part {
+    struct kit_memory *around;
+    struct kit_mr *mr;
+    PMDL mdl;
+    PUCHAR data;
+    UINT32 local, remote; /* after it was registered */
+};
+BOOLEAN kit_part_open(struct kit_pd *pd, struct kit_part *part);
+BOOLEAN kit_part_register(struct kit_part *part, ULONG flags);
 
 /* A region for fast-registers with its memory and its pages; base and length are those that
  * kit_fast_again() registers. */

@@ -1,51 +1,23 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory at this end: registering, mapping, and what one's own requests may name (NDKPI 1.9, 6.7,
- * 9, lifetime 7.1-7.3). What the peer may reach is in topic_remote.c, fast-registers are in
+ * Memory at this end: registering, mapping, and the privileged token (NDKPI 6.7, 8.6,
+ * 9, lifetime 7.1-7.3). Who may reach what is in topic_access.c, fast-registers are in
  * topic_fast.c.
  */
 #include "kit_work.h"
 
 #define SEED 41
 
-/* A part of some memory, that begins and ends within pages, registered by itself. */
-#define AT     100u
-#define INNER  (PAGE_SIZE + 17u)
-#define AROUND (3 * PAGE_SIZE)
-
-struct inner {
-    struct kit_memory *around;
-    struct kit_mr *mr;
-    PMDL mdl;
-    PUCHAR data;
-    UINT32 local, remote;
-};
-
-static BOOLEAN inner_register(struct inner *inner, ULONG flags)
-{
-    TRY_OR_FALSE(
-        kit_answer_is(kit_register_start(inner->mr, inner->mdl, INNER, flags), STATUS_SUCCESS));
-    inner->local = inner->mr->table->NdkGetLocalTokenFromMr(inner->mr->ndk);
-    inner->remote = inner->mr->table->NdkGetRemoteTokenFromMr(inner->mr->ndk);
-    return TRUE;
-}
-
-static BOOLEAN inner_open(struct kit_pd *pd, struct inner *inner)
-{
-    struct kit *k = pd->object.k;
-
-    TRY_OR_FALSE(kit_memory_bare(k, AROUND, &inner->around));
-    inner->data = inner->around->data + AT;
-    TRY_OR_FALSE(kit_mdl_new(k, inner->data, INNER, &inner->mdl));
-    return kit_mr_new(pd, FALSE, &inner->mr);
-}
+#define AT     KIT_PART_AT
+#define INNER  KIT_PART_SIZE
+#define AROUND KIT_PART_AROUND
 
 /* ---- registering ---------------------------------------------------------------------------- */
 
 struct plain {
     struct kit_adapter *adapter;
     struct kit_pd *pd;
-    struct inner inner;
+    struct kit_part part;
 };
 
 static BOOLEAN plain_open(struct kit *k, struct plain *p)
@@ -53,7 +25,7 @@ static BOOLEAN plain_open(struct kit *k, struct plain *p)
     RtlZeroMemory(p, sizeof *p);
     TRY_OR_FALSE(kit_adapter_open(k, &p->adapter));
     TRY_OR_FALSE(kit_pd_new(p->adapter, &p->pd));
-    return inner_open(p->pd, &p->inner);
+    return kit_part_open(p->pd, &p->part);
 }
 
 static BOOLEAN fails(struct kit *k, struct kit_call *call, const char *what)
@@ -75,8 +47,8 @@ static VOID flags_taken(struct kit *k)
 
     TRY(plain_open(k, &p));
     for (ULONG i = 0; i < RTL_NUMBER_OF(flags); i++) {
-        TRY(inner_register(&p.inner, flags[i]));
-        TRY(kit_answer_is(kit_deregister_start(p.inner.mr), STATUS_SUCCESS));
+        TRY(kit_part_register(&p.part, flags[i]));
+        TRY(kit_answer_is(kit_deregister_start(p.part.mr), STATUS_SUCCESS));
     }
 }
 
@@ -85,10 +57,10 @@ static VOID registered_twice(struct kit *k)
     struct plain p;
 
     TRY(plain_open(k, &p));
-    TRY(inner_register(&p.inner, 0));
-    TRY(fails(k, kit_register_start(p.inner.mr, p.inner.mdl, INNER, 0), "registering it again"));
-    TRY(kit_answer_is(kit_deregister_start(p.inner.mr), STATUS_SUCCESS));
-    TRY(inner_register(&p.inner, 0));
+    TRY(kit_part_register(&p.part, 0));
+    TRY(fails(k, kit_register_start(p.part.mr, p.part.mdl, INNER, 0), "registering it again"));
+    TRY(kit_answer_is(kit_deregister_start(p.part.mr), STATUS_SUCCESS));
+    TRY(kit_part_register(&p.part, 0));
 }
 
 static VOID deregistered_twice(struct kit *k)
@@ -96,25 +68,25 @@ static VOID deregistered_twice(struct kit *k)
     struct plain p;
 
     TRY(plain_open(k, &p));
-    TRY(inner_register(&p.inner, 0));
-    TRY(kit_answer_is(kit_deregister_start(p.inner.mr), STATUS_SUCCESS));
-    TRY(fails(k, kit_deregister_start(p.inner.mr), "deregistering it again"));
-    TRY(inner_register(&p.inner, 0));
+    TRY(kit_part_register(&p.part, 0));
+    TRY(kit_answer_is(kit_deregister_start(p.part.mr), STATUS_SUCCESS));
+    TRY(fails(k, kit_deregister_start(p.part.mr), "deregistering it again"));
+    TRY(kit_part_register(&p.part, 0));
 }
 
 static VOID tokens_change(struct kit *k)
 {
-    struct inner before;
+    struct kit_part before;
     struct plain p;
 
     TRY(plain_open(k, &p));
-    TRY(inner_register(&p.inner, KIT_SINK | NDK_MR_FLAG_ALLOW_REMOTE_READ));
-    before = p.inner;
-    TRY(kit_answer_is(kit_deregister_start(p.inner.mr), STATUS_SUCCESS));
-    TRY(inner_register(&p.inner, KIT_SINK | NDK_MR_FLAG_ALLOW_REMOTE_READ));
-    CHECK(k, p.inner.local != before.local, "the local token is the same again: 0x%x",
+    TRY(kit_part_register(&p.part, KIT_SINK | NDK_MR_FLAG_ALLOW_REMOTE_READ));
+    before = p.part;
+    TRY(kit_answer_is(kit_deregister_start(p.part.mr), STATUS_SUCCESS));
+    TRY(kit_part_register(&p.part, KIT_SINK | NDK_MR_FLAG_ALLOW_REMOTE_READ));
+    CHECK(k, p.part.local != before.local, "the local token is the same again: 0x%x",
           (unsigned)before.local);
-    CHECK(k, p.inner.remote != before.remote, "the remote token is the same again: 0x%x",
+    CHECK(k, p.part.remote != before.remote, "the remote token is the same again: 0x%x",
           (unsigned)before.remote);
 }
 
@@ -125,11 +97,11 @@ static VOID wrong_kind(struct kit *k)
 
     TRY(plain_open(k, &p));
     TRY(kit_mr_new(p.pd, TRUE, &fast));
-    TRY(fails(k, kit_register_start(fast, p.inner.mdl, INNER, 0),
+    TRY(fails(k, kit_register_start(fast, p.part.mdl, INNER, 0),
               "NdkRegisterMr of an MR for fast-registers"));
-    TRY(fails(k, kit_fast_start(p.inner.mr, 1, FALSE),
+    TRY(fails(k, kit_fast_start(p.part.mr, 1, FALSE),
               "NdkInitializeFastRegisterMr of an MR for NdkRegisterMr"));
-    TRY(inner_register(&p.inner, 0));
+    TRY(kit_part_register(&p.part, 0));
 }
 
 static VOID register_fails(struct kit *k)
@@ -138,9 +110,9 @@ static VOID register_fails(struct kit *k)
 
     TRY(plain_open(k, &p));
     TRY(kit_make_fail(k, "NdkRegisterMr", STATUS_INSUFFICIENT_RESOURCES));
-    TRY(kit_answer_is(kit_register_start(p.inner.mr, p.inner.mdl, INNER, 0),
+    TRY(kit_answer_is(kit_register_start(p.part.mr, p.part.mdl, INNER, 0),
                       STATUS_INSUFFICIENT_RESOURCES));
-    TRY(inner_register(&p.inner, 0));
+    TRY(kit_part_register(&p.part, 0));
 }
 
 /* Many at a time, of the same pages. */
@@ -153,7 +125,7 @@ static VOID registered_often(struct kit *k)
     TRY(plain_open(k, &p));
     for (ULONG i = 0; i < RTL_NUMBER_OF(mrs); i++) {
         TRY(kit_mr_new(p.pd, FALSE, &mrs[i]));
-        TRY(kit_answer_is(kit_register_start(mrs[i], p.inner.mdl, INNER, 0), STATUS_SUCCESS));
+        TRY(kit_answer_is(kit_register_start(mrs[i], p.part.mdl, INNER, 0), STATUS_SUCCESS));
         for (ULONG j = 0; j < i; j++)
             CHECK(k,
                   mrs[i]->table->NdkGetLocalTokenFromMr(mrs[i]->ndk) !=
@@ -230,10 +202,10 @@ static VOID chain_with_hole(struct kit *k)
     PMDL mdl;
 
     TRY(plain_open(k, &p));
-    TRY(chain(k, p.inner.around, (ULONG)k->test->arg, &mdl));
-    TRY(kit_answer_is(kit_register_start(p.inner.mr, mdl, INNER, 0), STATUS_INVALID_PARAMETER));
+    TRY(chain(k, p.part.around, (ULONG)k->test->arg, &mdl));
+    TRY(kit_answer_is(kit_register_start(p.part.mr, mdl, INNER, 0), STATUS_INVALID_PARAMETER));
     /* As far as the hole it is one range. */
-    TRY(kit_answer_is(kit_register_start(p.inner.mr, mdl, PAGE_SIZE - AT, 0), STATUS_SUCCESS));
+    TRY(kit_answer_is(kit_register_start(p.part.mr, mdl, PAGE_SIZE - AT, 0), STATUS_SUCCESS));
 }
 
 static VOID chain_too_short(struct kit *k)
@@ -242,9 +214,9 @@ static VOID chain_too_short(struct kit *k)
     PMDL mdl;
 
     TRY(plain_open(k, &p));
-    TRY(chain(k, p.inner.around, 0, &mdl));
-    TRY(fails(k, kit_register_start(p.inner.mr, mdl, INNER + 1, 0), "more than the chain has"));
-    TRY(kit_answer_is(kit_register_start(p.inner.mr, mdl, INNER, 0), STATUS_SUCCESS));
+    TRY(chain(k, p.part.around, 0, &mdl));
+    TRY(fails(k, kit_register_start(p.part.mr, mdl, INNER + 1, 0), "more than the chain has"));
+    TRY(kit_answer_is(kit_register_start(p.part.mr, mdl, INNER, 0), STATUS_SUCCESS));
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */
@@ -290,7 +262,7 @@ static VOID lam_pages(struct kit *k)
     PMDL mdl;
 
     TRY(plain_open(k, &p));
-    TRY(kit_mdl_new(k, p.inner.around->data + row->at, row->length, &mdl));
+    TRY(kit_mdl_new(k, p.part.around->data + row->at, row->length, &mdl));
     TRY(build(p.adapter, mdl, row->length, 0, &b));
     CHECK_STATUS(k, "NdkBuildLAM without room", b.status, STATUS_BUFFER_TOO_SMALL);
     CHECK_EQUAL(k, "size needed", b.size, LAM_SIZE(pages));
@@ -315,7 +287,7 @@ static VOID lam_of_chain(struct kit *k)
     PMDL mdl;
 
     TRY(plain_open(k, &p));
-    TRY(chain(k, p.inner.around, 0, &mdl));
+    TRY(chain(k, p.part.around, 0, &mdl));
     TRY(build(p.adapter, mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
     CHECK_STATUS(k, "NdkBuildLAM of a chain", b.status, STATUS_SUCCESS);
     CHECK_EQUAL(k, "AdapterPageCount", b.lam->AdapterPageCount, 2);
@@ -334,7 +306,7 @@ static VOID lam_of_hole(struct kit *k)
     PMDL mdl;
 
     TRY(plain_open(k, &p));
-    TRY(chain(k, p.inner.around, (ULONG)k->test->arg, &mdl));
+    TRY(chain(k, p.part.around, (ULONG)k->test->arg, &mdl));
     TRY(build(p.adapter, mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
     CHECK_STATUS(k, "NdkBuildLAM over a hole", b.status, STATUS_INVALID_PARAMETER);
     TRY(build(p.adapter, mdl, PAGE_SIZE - AT, LAM_SIZE(LAM_PAGES), &b));
@@ -349,9 +321,9 @@ static VOID lam_fails(struct kit *k)
 
     TRY(plain_open(k, &p));
     TRY(kit_make_fail(k, "NdkBuildLAM", STATUS_INSUFFICIENT_RESOURCES));
-    TRY(build(p.adapter, p.inner.mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
+    TRY(build(p.adapter, p.part.mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
     CHECK_STATUS(k, "NdkBuildLAM", b.status, STATUS_INSUFFICIENT_RESOURCES);
-    TRY(build(p.adapter, p.inner.mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
+    TRY(build(p.adapter, p.part.mdl, INNER, LAM_SIZE(LAM_PAGES), &b));
     CHECK_STATUS(k, "NdkBuildLAM again", b.status, STATUS_SUCCESS);
     p.adapter->table->NdkReleaseLAM(p.adapter->ndk, b.lam);
 }
@@ -364,12 +336,12 @@ static VOID lam_often(struct kit *k)
 
     TRY(plain_open(k, &p));
     for (ULONG i = 0; i < RTL_NUMBER_OF(b); i++) {
-        TRY(build(p.adapter, p.inner.mdl, INNER, LAM_SIZE(LAM_PAGES), &b[i]));
+        TRY(build(p.adapter, p.part.mdl, INNER, LAM_SIZE(LAM_PAGES), &b[i]));
         CHECK_STATUS(k, "NdkBuildLAM", b[i].status, STATUS_SUCCESS);
     }
     for (ULONG i = 0; i < RTL_NUMBER_OF(b); i++)
         p.adapter->table->NdkReleaseLAM(p.adapter->ndk, b[i ^ 1].lam);
-    TRY(inner_register(&p.inner, 0));
+    TRY(kit_part_register(&p.part, 0));
 }
 
 /* ---- the privileged token ------------------------------------------------------------------- */
@@ -475,8 +447,8 @@ static VOID privileged_of_each_pd(struct kit *k)
     p.pd->table->NdkGetPrivilegedMemoryRegionToken(p.pd->ndk, &two);
     CHECK_EQUAL(k, "the token asked for again", two, one);
     other->table->NdkGetPrivilegedMemoryRegionToken(other->ndk, &two);
-    TRY(inner_register(&p.inner, 0));
-    CHECK(k, p.inner.local != one && p.inner.local != two, "a region has a privileged token");
+    TRY(kit_part_register(&p.part, 0));
+    CHECK(k, p.part.local != one && p.part.local != two, "a region has a privileged token");
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
