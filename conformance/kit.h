@@ -2,8 +2,9 @@
 /*
  * kit.h - the manual for authors of conformance cases.
  *
- * A topic is one file, topic_NAME.c, that includes this header and nothing else (freestanding
- * headers aside): its functions, a table of cases, and one line
+ * A topic is one file, topic_NAME.c, that includes this header, or one that is made of it
+ * (kit_steps.h, kit_work.h), and nothing else (freestanding headers aside): its functions, a table
+ * of cases, and one line
  *
  *     KIT_TOPIC(cq, "completion queues");
  *
