@@ -211,6 +211,8 @@ BOOLEAN kit_answers_in_time(struct kit_call *call)
             return TRUE;
     }
     return FALSE;
+}
+
 BOOLEAN kit_exact(struct kit *k)
 {
     BOOLEAN here = (BOOLEAN) !(k->in->channel && k->in->channel->peer);
