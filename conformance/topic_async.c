@@ -498,20 +498,14 @@ static BOOLEAN follow_disconnect(struct scene *s, struct kit_call *call)
 static VOID never_pending(struct kit *k)
 {
     struct kit_request *send, *receive;
-    struct kit_memory *memory, *target;
     struct kit_memory *out, *in;
     struct kit_pair pair;
     SOCKADDR_INET address;
     ULONG length = sizeof address, size = 0;
-    NDK_SGE sge, into;
+    NDK_SGE sge;
 
     TRY(kit_answer_mode(k, modes[LATER]));
     TRY(kit_pair_open(k, NULL, &pair));
-    TRY(kit_memory_new(pair.a.pd, 64, 0, &memory));
-    sge = kit_sge(memory, 0, 64);
-    TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &target));
-    into = kit_sge(target, 0, 64);
-    TRY(kit_ok(receive = kit_receive(pair.b.qp, &into, 1)));
     TRY(kit_memory_new(pair.a.pd, 64, 0, &out));
     TRY(kit_memory_new(pair.b.pd, 64, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &in));
     sge = kit_sge(in, 0, 64);
