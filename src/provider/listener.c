@@ -9,8 +9,9 @@
 #include "provider/sockaddr.h"
 
 #define LISTEN_BACKLOG  1024
-#define ACCEPT_BATCH    64     /* of one turn */
-#define ACCEPT_AGAIN_US 100000 /* when descriptors had run out */
+#define ACCEPT_BATCH    64      /* of one turn */
+#define ACCEPT_AGAIN_US 100000  /* when descriptors had run out */
+#define RESUME_AGAIN_US 1000000 /* when somebody else had taken the port meanwhile */
 
 /* ---- startups ------------------------------------------------------------------------------- */
 
@@ -113,13 +114,18 @@ static void listener_ready(struct engine_watch *watch, unsigned events)
 static void listener_again(struct engine_timer *timer)
 {
     struct listener *listener = CONTAINING_RECORD(timer, struct listener, again);
-    bool listening;
+    bool listening, waits;
 
     os_mutex_lock(&listener->lock);
     listening = listener->state == LISTENER_LISTENING && !listener->paused;
+    if (listening && listener->resuming)
+        listener->resuming = os_tcp_listen(listener->fd, LISTEN_BACKLOG) != 0;
+    waits = listening && listener->resuming;
     os_mutex_unlock(&listener->lock);
     /* A close stops the socket on this thread, so the descriptor stays what it is meanwhile. */
-    if (listening)
+    if (waits)
+        listener_later(listener, RESUME_AGAIN_US);
+    else if (listening)
         listener_accept(listener);
     object_unref(&listener->object);
 }
@@ -344,11 +350,16 @@ static VOID listener_control(NDK_LISTENER *ndk, BOOLEAN pause)
         /* As if nobody listened: refused at once, the port stays bound. */
         err = listener->paused ? os_tcp_shutdown_recv(listener->fd)
                                : os_tcp_listen(listener->fd, LISTEN_BACKLOG);
+        listener->resuming = err && !listener->paused && !RED("listener-resume-gives-up");
+        if (listener->resuming)
+            listener_later(listener, RESUME_AGAIN_US);
     }
     os_mutex_unlock(&listener->lock);
     if (err)
         object_fail(&listener->object, CALL_LISTEN, STATUS_SHARING_VIOLATION,
-                    "cannot listen again after a pause (error %d)", -err);
+                    "cannot listen again after a pause (error %d), tried again each second, "
+                    "rule NDKPI 14.3",
+                    -err);
 }
 
 const NDK_LISTENER_DISPATCH listener_dispatch = {

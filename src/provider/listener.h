@@ -23,7 +23,7 @@ struct listener {
     PVOID event_context;
     os_mutex lock;
     enum listener_state state;
-    bool paused;
+    bool paused, resuming; /* resuming: its port was taken meanwhile, `again` tries to listen */
     ADDRESS_FAMILY family;
     struct endpoint *endpoint;
     int fd;

@@ -340,6 +340,20 @@ static void in_completing(void **state)
     expect_receive(true);
 }
 
+/* No connector yet: only the listener's close can be called. */
+static void in_wait_request(void **state)
+{
+    struct listening *l = &m.w.bench.listening;
+
+    (void)state;
+    machine_open(&m, CONN_WAIT_REQUEST, false, NULL);
+    CLOSE(l->listener, NdkCloseListener);
+    assert_int_equal(peer_await_end(&m.w.link.peer), PEER_RST);
+    assert_int_equal(atomic_load(&l->events), 0);
+    listen_on(m.w.bench.adapter, peer_ipv6 ? "::1" : "127.0.0.1", l);
+    machine_close(&m);
+}
+
 static void in_undecided(void **state)
 {
     const struct refusals r = {ACTIVE, INVALID, CHANGES, CHANGES, INVALID, INVALID, STATUS_SUCCESS};
@@ -583,13 +597,21 @@ int main(void)
         bool ipv6;
     } ways[] = {{"never", "never", false}, {"always", "always", false}, {"IPv6", "never", true}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_new),           cmocka_unit_test(in_connecting),
-        cmocka_unit_test(in_wait_reply),    cmocka_unit_test(in_retrying),
-        cmocka_unit_test(in_decide),        cmocka_unit_test(in_completing),
-        cmocka_unit_test(in_undecided),     cmocka_unit_test(in_moving),
-        cmocka_unit_test(in_wait_first),    cmocka_unit_test(in_open),
-        cmocka_unit_test(in_disconnecting), cmocka_unit_test(disconnecting_behind_work),
-        cmocka_unit_test(when_refused),     cmocka_unit_test(when_left),
+        cmocka_unit_test(in_new),
+        cmocka_unit_test(in_connecting),
+        cmocka_unit_test(in_wait_reply),
+        cmocka_unit_test(in_retrying),
+        cmocka_unit_test(in_decide),
+        cmocka_unit_test(in_completing),
+        cmocka_unit_test(in_wait_request),
+        cmocka_unit_test(in_undecided),
+        cmocka_unit_test(in_moving),
+        cmocka_unit_test(in_wait_first),
+        cmocka_unit_test(in_open),
+        cmocka_unit_test(in_disconnecting),
+        cmocka_unit_test(disconnecting_behind_work),
+        cmocka_unit_test(when_refused),
+        cmocka_unit_test(when_left),
         cmocka_unit_test(when_over),
     };
     int failed = 0;

@@ -209,6 +209,20 @@ static void in_wait_reply(void **state)
     assert_int_equal(peer_read(PEER, octets, 1, PEER_WAIT_MS), PEER_RST);
     expect_receive(false);
     over(0);
+    /* No retry behind an octet of a Reply, nor later than a second behind the Request. */
+    for (int late = 0; late < 2; late++) {
+        there(CONN_WAIT_REPLY, true, NULL);
+        if (late)
+            test_sleep_ms(1100);
+        else
+            peer_send(PEER, "M", 1);
+        peer_hang_up(PEER, false);
+        expect(PEERS_FIN, wait_end(&m.connect, m.connecting), STATUS_CONNECTION_REFUSED,
+               "FIN before");
+        assert_false(peer_connect_arrives(PEER, 20));
+        expect_receive(false);
+        over(0);
+    }
     /* What is due: the Reply. */
     there(CONN_WAIT_REPLY, true, NULL);
     machine_reply(&m);
@@ -549,6 +563,51 @@ static void in_open_other_reasons(void **state)
     }
 }
 
+/* The error of a reset is told once, to whoever asks first, such as a send that goes on at the same
+ * time; here, to this test. What is left looks like a FIN, and is none. */
+static void in_open_reset_without_its_error(void **state)
+{
+    (void)state;
+    for (int active = 0; active < 2; active++) {
+        there(CONN_OPEN, active, NULL);
+        machine_stall(&m, qp_from(END.qp)->object.home);
+        peer_reset(PEER);
+        await_peers_end(&m);
+        machine_go_on(&m);
+        expect_told("reset the connection (RST)");
+        expect_receive(true);
+        over(1);
+    }
+}
+
+/* The peer's FIN is in, which is told once; ours is not out. */
+static void in_open_behind_the_peers_fin(void **state)
+{
+    (void)state;
+    for (int active = 0; active < 2; active++) {
+        there(CONN_OPEN, active, NULL);
+        peer_half_close(PEER);
+        expect_told("closed the connection (FIN)");
+        expect_state(&m, CONN_OPEN);
+        peer_reset(PEER);
+        expect_receive(true);
+        over(1);
+
+        there(CONN_OPEN, active, "establish_ms=100,disconnect_ms=100,request_ms=100");
+        peer_half_close(PEER);
+        expect_told("closed the connection (FIN)");
+        test_sleep_ms(300); /* no timer hurries the consumer */
+        expect_state(&m, CONN_OPEN);
+        must(NULL, END.qp->Dispatch->NdkSend(END.qp, (void *)7, NULL, 0, 0), "NdkSend");
+        assert_int_equal(peer_fpdu(PEER)->opcode, 3);
+        expect_result(&END.initiator, "behind its FIN", 7, STATUS_SUCCESS);
+        machine_disconnect(&m);
+        assert_int_equal(wait_end(&m.disconnect, m.disconnecting), STATUS_SUCCESS);
+        expect_receive(true);
+        over(1);
+    }
+}
+
 /* Our FIN is out. Nothing can be told to the peer any more. */
 static void in_disconnecting(void **state)
 {
@@ -625,13 +684,22 @@ int main(void)
         bool ipv6;
     } ways[] = {{"never", "never", false}, {"always", "always", false}, {"IPv6", "never", true}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_connecting),    cmocka_unit_test(in_wait_reply),
-        cmocka_unit_test(in_retrying),      cmocka_unit_test(in_decide),
-        cmocka_unit_test(in_decide_octets), cmocka_unit_test(in_wait_request),
-        cmocka_unit_test(in_undecided),     cmocka_unit_test(in_completing),
-        cmocka_unit_test(in_moving),        cmocka_unit_test(in_wait_first),
-        cmocka_unit_test(in_open),          cmocka_unit_test(in_open_other_reasons),
-        cmocka_unit_test(in_disconnecting), cmocka_unit_test(in_closing),
+        cmocka_unit_test(in_connecting),
+        cmocka_unit_test(in_wait_reply),
+        cmocka_unit_test(in_retrying),
+        cmocka_unit_test(in_decide),
+        cmocka_unit_test(in_decide_octets),
+        cmocka_unit_test(in_wait_request),
+        cmocka_unit_test(in_undecided),
+        cmocka_unit_test(in_completing),
+        cmocka_unit_test(in_moving),
+        cmocka_unit_test(in_wait_first),
+        cmocka_unit_test(in_open),
+        cmocka_unit_test(in_open_other_reasons),
+        cmocka_unit_test(in_open_reset_without_its_error),
+        cmocka_unit_test(in_open_behind_the_peers_fin),
+        cmocka_unit_test(in_disconnecting),
+        cmocka_unit_test(in_closing),
     };
     int failed = 0;
 

@@ -250,7 +250,8 @@ static inline bool machine_is_active(enum conn_state state)
     return state >= CONN_CONNECTING && state <= CONN_COMPLETING;
 }
 
-/* Has the peer's FIN, or its RST, arrived at the end's socket? */
+/* Has the peer's FIN, or its RST, arrived at the end's socket? The error of an RST is taken by
+ * this. */
 static inline void await_peers_end(struct machine *m)
 {
     wait_until(os_tcp_peek(conn_of(m)->fd) != -EAGAIN, "the peer's end");
