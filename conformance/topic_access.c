@@ -118,20 +118,31 @@ static BOOLEAN part_of(const struct access *access, struct kit_end *end, struct 
     }
 }
 
-/* The memory around the part is as it was filled, but for the bytes that were written. */
-static BOOLEAN unchanged_but(struct kit *k, const struct kit_part *part, ULONG seed,
-                             const struct access *access, ULONG written_seed)
+/* An access that failed has changed nothing; one that reached over an end may have got as far as
+ * the end before that was seen, since it comes in segments. */
+static BOOLEAN unchanged(struct kit *k, const struct kit_part *part, const struct access *access)
 {
     SIZE_T size = part->around->size;
     UCHAR *image = kit_alloc(k, size);
-    const char *what = access ? "the memory, with what was written" : "the memory";
 
     TRY_OR_FALSE(image != NULL);
-    kit_fill(image, size, seed);
-    if (access)
-        kit_fill(image + (part->data - part->around->data) + access->at, access->length,
-                 written_seed);
-    return kit_bytes(k, KIT_HERE, what, part->around->data, image, size);
+    kit_fill(image, size, SEED);
+    if (access->outside)
+        RtlCopyMemory(image + KIT_PART_AT, part->data, KIT_PART_SIZE);
+    return kit_bytes(k, KIT_HERE, "the memory", part->around->data, image, size);
+}
+
+/* Changed by exactly that access, which wrote or read what was filled with that seed. */
+static BOOLEAN changed(struct kit *k, const struct kit_part *part, const struct access *access,
+                       ULONG seed)
+{
+    SIZE_T size = part->around->size;
+    UCHAR *image = kit_alloc(k, size);
+
+    TRY_OR_FALSE(image != NULL);
+    kit_fill(image, size, SEED);
+    kit_fill(image + KIT_PART_AT + access->at, access->length, seed);
+    return kit_bytes(k, KIT_HERE, "the memory", part->around->data, image, size);
 }
 
 /* ---- one's own elements --------------------------------------------------------------------- */
@@ -145,12 +156,12 @@ static BOOLEAN local_good(struct kit_end *end, struct kit_request *r, const stru
     switch (USE(k)) {
     case USE_SEND:
         TRY_OR_FALSE(kit_order_received(k, 1, access->length, SEED + 1));
-        return unchanged_but(k, part, SEED, access, SEED + 1);
+        return changed(k, part, access, SEED + 1);
     case USE_WRITE:
         TRY_OR_FALSE(kit_still_works(end)); /* the message behind it is there */
         return !access->length || kit_order_holds(k, 0, access->length, SEED + 1);
     default:
-        return unchanged_but(k, part, SEED, access, SEED + 2);
+        return changed(k, part, access, SEED + 2);
     }
 }
 
@@ -198,7 +209,7 @@ static VOID local(struct kit *k)
     TRY(kit_expect_local_error(r, &refused));
     if (!refused)
         TRY(kit_ends(&end));
-    TRY(unchanged_but(k, &part, SEED, NULL, 0));
+    TRY(unchanged(k, &part, access));
 }
 
 /* ---- the peer's accesses -------------------------------------------------------------------- */
@@ -232,7 +243,7 @@ static VOID remote_server(struct kit *k)
     exposed.token = part.remote;
     TRY(kit_tell(k, "exposed", &exposed, sizeof exposed));
     TRY(kit_expect(receive, access->good ? STATUS_SUCCESS : STATUS_CANCELLED, NULL));
-    TRY(unchanged_but(k, &part, SEED, access->good ? access : NULL, SEED + 1));
+    TRY(access->good ? changed(k, &part, access, SEED + 1) : unchanged(k, &part, access));
     TRY(kit_meet(k, "looked"));
 }
 
