@@ -127,7 +127,8 @@ static void the_slowest_goes(void **state)
     sends(&links[3], 0, PART);
     expect_reset(&links[1], 1, "the slowest");
     softndk_reason(&links[1].end.qp->Header, text, sizeof text);
-    if (!strstr(text, "have 200076, need <= staging_cap 160000"))
+    /* How many there were depends on the pieces in which TCP delivered the last ones. */
+    if (!strstr(text, "(have ") || !strstr(text, ", need <= staging_cap 160000)"))
         test_fail("the queue pair's reason is \"%s\"", text);
     expect_staged(3 * PART);
     sends(&links[4], 0, PART);
