@@ -67,11 +67,11 @@ forget() {
 
 # wait_until SECONDS COMMAND...: polls; a condition with a bound, never a fixed time.
 wait_until() {
-    tries=$(($1 * 20))
+    turns_left=$(($1 * 20))
     shift
     while ! "$@"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
+        turns_left=$((turns_left - 1))
+        [ "$turns_left" -gt 0 ] || return 1
         sleep 0.05
     done
 }

@@ -175,14 +175,14 @@ for to in $addresses; do
     *) family=ipv4 ;;
     esac
     for size in $sizes; do
-        tries=0
+        captures=0
         while :; do
             start_capture "$family-$size"
             run "$to" "$size" 20
             stop_capture "$family-$size"
             is_disordered "$family-$size" || break
-            tries=$((tries + 1))
-            [ "$tries" -lt 8 ] || fail "$family-$size: TCP repeats or reorders in every run"
+            captures=$((captures + 1))
+            [ "$captures" -lt 8 ] || fail "$family-$size: TCP repeats or reorders in every run"
         done
         judge "$family-$size" 20
         rm "$scratch/$family-$size.pcapng"
