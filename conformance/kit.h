@@ -132,6 +132,7 @@ struct kit_config {
     NDK_VERSION version; /* what to open; {0, 0}: the highest there is */
     const char *answer;  /* for the door's answer between cases, or NULL */
     ULONG limit_ms;      /* of one case */
+    ULONG late_ms;       /* before a served half starts */
     BOOLEAN slow;        /* run what waits for the provider's timers */
 };
 

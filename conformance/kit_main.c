@@ -13,6 +13,7 @@ static const char usage[] =
     "  --peer ADDR:PORT run the server halves in a serving ndkconform there\n"
     "  --serve          be that; ends when the peer does, or after --idle\n"
     "  --idle SECONDS   how long --serve waits for a peer (default 60)\n"
+    "  --late MS        with --serve: each half starts so much later, as on a busy host\n"
     "  --profile NAME   adapter option profile=NAME\n"
     "  --options TEXT   adapter options, as the provider reads them\n"
     "  --answer MODE    how calls answer: never, always, early, random:SEED (if the door can)\n"
@@ -31,7 +32,7 @@ struct command {
     const char *patterns[PATTERNS];
     ULONG pattern_count;
     const char *address, *peer, *junit, *profile, *options, *answer, *answers;
-    ULONG idle_s, limit_s;
+    ULONG idle_s, limit_s, late_ms;
     NDK_VERSION version;
     enum kit_format format;
     BOOLEAN list, serve, slow, help;
@@ -102,6 +103,8 @@ static BOOLEAN read_value(struct command *c, const char *word, const char *value
         c->junit = value;
     else if (kit_same(word, "--idle"))
         *bad = !value || !kit_number(value, &c->idle_s) || c->idle_s > 86400;
+    else if (kit_same(word, "--late"))
+        *bad = !value || !kit_number(value, &c->late_ms) || c->late_ms > 10000;
     else if (kit_same(word, "--limit"))
         *bad = !value || !kit_number(value, &c->limit_s) || !c->limit_s || c->limit_s > 86400;
     else if (kit_same(word, "--ndkpi"))
@@ -305,6 +308,7 @@ int kit_main(int argc, const char *const *argv)
     config.slow = c.slow;
     config.version = c.version;
     config.limit_ms = c.limit_s * 1000;
+    config.late_ms = c.late_ms;
     if (!read_addresses(&c, &config, &peer, &serve))
         return 2;
     if (c.answer && (!kit_door.answer || kit_door.answer(c.answer) != STATUS_SUCCESS)) {

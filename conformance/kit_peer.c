@@ -326,11 +326,20 @@ VOID kit_peer_end(struct kit_peer *peer)
     peer_close(peer);
 }
 
+/* Lock held. The other half has ended without success, before this one was there to be told. */
+static BOOLEAN is_over(const struct kit_peer *peer)
+{
+    for (const struct control *c = peer->first; c; c = c->next)
+        if (c->wire.kind == OVER && c->wire.verdict != KIT_PASS)
+            return TRUE;
+    return FALSE;
+}
+
 static VOID set_half(struct kit_peer *peer, struct kit *half)
 {
     kit_os_lock(&peer->lock);
     peer->half = half;
-    if (half && kit_os_get(&peer->gone))
+    if (half && (kit_os_get(&peer->gone) || is_over(peer)))
         kit_os_set(&half->in->aborted, 1);
     kit_os_unlock(&peer->lock);
 }
@@ -375,6 +384,7 @@ static BOOLEAN serve_case(struct kit_peer *peer, const char *id)
     if (test && test->server)
         half = kit_half_new(test, &peer->config, KIT_SERVER, &peer->channel);
     if (half) {
+        kit_os_stall_ms(peer->config.late_ms);
         set_half(peer, kit_half_kit(half));
         kit_half_start(half, NULL);
         kit_half_end(half, &outcome);

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# conformance.sh here|two|ports|slow ARGUMENT... - the conformance kit against softndk.
+# conformance.sh here|two|late|ports|slow ARGUMENT... - the conformance kit against softndk.
 #   here   all cases, both ends in one process       two    the server halves in a second process
+#   late   the same with server halves that start late: a client half that skips at once ends them
 #   ports  few ephemeral ports, the cases that need that
 #   slow   short timers, the cases that wait for them
 # The arguments go to ndkconform, to both of two. --ipv6 is skipped where ::1 is not.
@@ -45,20 +46,25 @@ slow)
     "$ndkconform" $arguments --slow timers \
         --options connect_ms=1500,establish_ms=1500,disconnect_ms=1500
     ;;
-two)
+two | late)
+    late=
+    if [ "$how" = late ]; then
+        late="--late 30"
+        set -- REQ-045 DATA-002
+    fi
     : >"$scratch/kit.out"
     # shellcheck disable=SC2086
-    "$ndkconform" --serve $arguments >"$scratch/kit.out" 2>"$scratch/kit.err" &
+    "$ndkconform" --serve $late $arguments >"$scratch/kit.out" 2>"$scratch/kit.err" &
     server=$!
     started="$started $server"
     wait_until 60 is_serving || fail "the serving kit does not serve"
     # shellcheck disable=SC2086
-    "$ndkconform" --peer "$peer" $arguments || fail "cases failed"
+    "$ndkconform" --peer "$peer" $arguments "$@" || fail "cases failed"
     join "$server" 60
     expect_status 0 "the serving kit"
     ;;
 *)
-    echo "usage: conformance.sh here|two|ports|slow ARGUMENT..." >&2
+    echo "usage: conformance.sh here|two|late|ports|slow ARGUMENT..." >&2
     exit 2
     ;;
 esac
