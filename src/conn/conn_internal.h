@@ -281,12 +281,23 @@ bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int
 /* startup.c: the receive owner's work while there is no FPDU stream; true: try again */
 bool startup_receive(struct conn *conn);
 void startup_retry(struct engine_work *work);
-void startup_moved(struct conn *conn); /* lock held: the accepted connection is at its home */
 /* The peer's first FPDU was valid, or the Reply went out and no message was agreed. */
 void startup_established(struct conn *conn);
 void startup_deadline(struct conn *conn); /* TIMER_CONNECT, _REQUEST, _ESTABLISH; lock held */
 /* Allocates the rings for the limits agreed on. */
 bool startup_rings(struct conn *conn, uint32_t read_limit, uint32_t answer_limit);
+/* What both roles do, in startup.c; under the lock where there is a socket already. */
+void startup_configure(struct conn *conn, const struct conn_binding *binding); /* NULL: limits */
+void startup_bind(struct conn *conn, const struct conn_binding *binding);
+bool startup_keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data_length);
+void startup_socket(struct conn *conn);
+bool startup_parser(struct conn *conn, enum iwarp_mpa_kind kind);
+void startup_end_if_dead(struct conn *conn, const struct conn_binding *binding);
+uint32_t startup_clamp(uint32_t value, uint32_t limit); /* read limits */
+
+/* startup_passive.c: the peer's Request is whole; the receive owner */
+void startup_request(struct conn *conn, const struct iwarp_mpa_frame *request);
+void startup_moved(struct conn *conn); /* lock held: the accepted connection is at its home */
 
 /* rx.c, tx.c */
 bool rx_work(struct conn *conn);

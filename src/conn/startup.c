@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * From a socket to an FPDU stream: TCP connect or accept, MPA Request and Reply, the consumer's
- * decision, the ready-to-receive message.
+ * decision, the ready-to-receive message. Here: the active side, and what the receive owner does
+ * for both; the passive side's calls are in startup_passive.c.
  *
  *   active   CONNECTING - WAIT_REPLY - DECIDE - COMPLETING - OPEN
  *   passive  WAIT_REQUEST - UNDECIDED - (MOVING) - WAIT_FIRST - OPEN
@@ -20,15 +21,14 @@
 #include "conn/conn_internal.h"
 
 #define RETRY_WITHIN_US 1000000u
-
-static uint32_t clamp(uint32_t value, uint32_t limit)
+uint32_t startup_clamp(uint32_t value, uint32_t limit)
 {
     if (RED("conn-read-limits-uncapped"))
         return value;
     return value < limit ? value : limit;
 }
 
-static void configure(struct conn *conn, const struct conn_binding *binding)
+void startup_configure(struct conn *conn, const struct conn_binding *binding)
 {
     const struct options *o = conn->options;
 
@@ -36,19 +36,20 @@ static void configure(struct conn *conn, const struct conn_binding *binding)
         .revision = (uint8_t)o->mpa_revision,
         .crc = o->crc != 0,
         .peer_to_peer = o->p2p != 0,
-        .ird = (uint16_t)clamp(binding ? binding->inbound_reads : 0, o->max_inbound_reads),
-        .ord = (uint16_t)clamp(binding ? binding->outbound_reads : 0, o->max_outbound_reads),
+        .ird = (uint16_t)startup_clamp(binding ? binding->inbound_reads : 0, o->max_inbound_reads),
+        .ord =
+            (uint16_t)startup_clamp(binding ? binding->outbound_reads : 0, o->max_outbound_reads),
     };
 }
 
-static void bind_queues(struct conn *conn, const struct conn_binding *binding)
+void startup_bind(struct conn *conn, const struct conn_binding *binding)
 {
     conn->qp = binding->qp;
     conn->initiator = binding->initiator;
     conn->receive = binding->receive;
 }
 
-static bool keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data_length)
+bool startup_keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data_length)
 {
     if (data_length) {
         *to = malloc(data_length);
@@ -61,7 +62,7 @@ static bool keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data
 }
 
 /* Fixes segment size and socket options once the peer is there. */
-static void socket_ready(struct conn *conn)
+void startup_socket(struct conn *conn)
 {
     os_tcp_set_user_timeout_ms(conn->fd, conn->options->user_timeout_ms);
     if (conn->options->keepalive_s)
@@ -69,7 +70,7 @@ static void socket_ready(struct conn *conn)
     conn->tx.mulpdu = 0; /* read with the first FPDU */
 }
 
-static bool parser_new(struct conn *conn, enum iwarp_mpa_kind kind)
+bool startup_parser(struct conn *conn, enum iwarp_mpa_kind kind)
 {
     conn->parser = malloc(sizeof *conn->parser);
     if (conn->parser)
@@ -160,7 +161,7 @@ static int tcp_connect(struct conn *conn, const struct os_addr *local, const str
 
 /* Lock held, and the state set: who lets the queue pair die from now on ends the connection itself.
  * conn_end_kick() follows. */
-static void end_if_dead(struct conn *conn, const struct conn_binding *binding)
+void startup_end_if_dead(struct conn *conn, const struct conn_binding *binding)
 {
     if (binding->dead && atomic_load(binding->dead) && !RED("conn-dead-before-it-began"))
         conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, CQ_OVERRUN), STATUS_INTERNAL_ERROR);
@@ -172,13 +173,13 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
     NTSTATUS status;
     int err;
 
-    configure(conn, binding);
+    startup_configure(conn, binding);
     conn->active = true;
     conn->shares_port = binding->shares_port;
-    bind_queues(conn, binding);
-    if (!keep(&conn->own_private, &conn->own_private_length, binding->private_data,
-              binding->private_length) ||
-        !parser_new(conn, IWARP_MPA_REPLY)) {
+    startup_bind(conn, binding);
+    if (!startup_keep(&conn->own_private, &conn->own_private_length, binding->private_data,
+                      binding->private_length) ||
+        !startup_parser(conn, IWARP_MPA_REPLY)) {
         connect_undo(conn);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
@@ -198,7 +199,7 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
         atomic_store(&conn->state, CONN_NEW);
     } else {
         conn_timer_arm(conn, TIMER_CONNECT, conn->options->connect_ms);
-        end_if_dead(conn, binding);
+        startup_end_if_dead(conn, binding);
     }
     conn_ref(conn);
     os_mutex_unlock(&conn->lock);
@@ -286,7 +287,7 @@ static bool send_request(struct conn *conn)
     uint8_t octets[IWARP_MPA_FRAME_MAX];
     size_t length;
 
-    socket_ready(conn);
+    startup_socket(conn);
     iwarp_mpa_make_request(&conn->config, &conn->request);
     conn->request.private_data = conn->own_private;
     conn->request.private_len = (uint16_t)conn->own_private_length;
@@ -333,8 +334,8 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
     memset(&agreed, 0, sizeof agreed);
     verdict = iwarp_mpa_judge(&conn->request, &conn->config, reply, &agreed, &error, &fault);
     os_mutex_lock(&conn->lock);
-    if (!keep(&conn->private_data, &conn->private_length, reply->private_data,
-              reply->private_len) ||
+    if (!startup_keep(&conn->private_data, &conn->private_length, reply->private_data,
+                      reply->private_len) ||
         (verdict == IWARP_OK && !startup_rings(conn, agreed.ord, agreed.ird))) {
         conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
         os_mutex_unlock(&conn->lock);
@@ -360,216 +361,6 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
         conn_end_terminate(conn, error, NULL, 0);
     else
         conn_end(conn, HOW_RST, R(VIOLATION, BAD_STARTUP_FRAME), STATUS_CONNECTION_REFUSED);
-}
-
-/* ---- passive -------------------------------------------------------------------------------- */
-
-bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct engine_shard *home)
-{
-    int err;
-
-    configure(conn, NULL);
-    conn->fd = fd;
-    if (!parser_new(conn, IWARP_MPA_REQUEST)) {
-        os_tcp_close(fd);
-        conn->fd = -1;
-        return false;
-    }
-    socket_ready(conn);
-    os_mutex_lock(&conn->lock);
-    if (conn->closed) { /* by the listener's close, before it could start */
-        os_mutex_unlock(&conn->lock);
-        os_tcp_abort(fd);
-        conn->fd = -1;
-        return false;
-    }
-    conn->peer = *peer;
-    os_tcp_local(fd, &conn->local);
-    conn->started = true;
-    atomic_store(&conn->tx_hold, !RED("first_fpdu_not_awaited"));
-    atomic_store(&conn->state, CONN_WAIT_REQUEST);
-    err = conn_watch(conn, home);
-    if (err == 0) {
-        meaning_list(conn); /* only what ends through conn_final() may stand there */
-        conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
-    } else {
-        conn->started = false;
-        atomic_store(&conn->state, CONN_NEW);
-    }
-    os_mutex_unlock(&conn->lock);
-    if (err) {
-        os_tcp_close(fd);
-        conn->fd = -1;
-        return false;
-    }
-    return true;
-}
-
-static void request_in(struct conn *conn, const struct iwarp_mpa_frame *request)
-{
-    /* The Initiator has no Reply yet: nothing may follow its Request. */
-    if (os_tcp_peek(conn->fd) > 0 && !RED("request_trailing_unseen")) {
-        conn_end(conn, HOW_RST, R(VIOLATION, REPLY_TRAILING), STATUS_CONNECTION_ABORTED);
-        return;
-    }
-    os_mutex_lock(&conn->lock);
-    conn->request = *request;
-    conn->request.private_data = NULL;
-    if (!keep(&conn->private_data, &conn->private_length, request->private_data,
-              request->private_len)) {
-        conn_end_locked(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
-    } else if (request->markers) {
-        struct iwarp_mpa_frame reply;
-        uint8_t octets[IWARP_MPA_FRAME_MAX];
-
-        iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
-        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
-        conn->tail = malloc(conn->tail_length);
-        if (conn->tail)
-            memcpy(conn->tail, octets, conn->tail_length);
-        else
-            conn->tail_length = 0;
-        conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS), STATUS_CONNECTION_ABORTED);
-    } else if (atomic_load(&conn->state) == CONN_WAIT_REQUEST) {
-        conn_timer_stop(conn);
-        atomic_store(&conn->state, CONN_UNDECIDED);
-        /* What the peer asked for, in our view, until the accept negotiates it. */
-        conn->agreed.ird =
-            (uint16_t)clamp(request->enhanced ? request->ord : 0, conn->options->max_inbound_reads);
-        conn->agreed.ord = (uint16_t)clamp(request->enhanced ? request->ird : 0,
-                                           conn->options->max_outbound_reads);
-        conn->ops->requested(conn->up);
-    }
-    os_mutex_unlock(&conn->lock);
-    conn_end_kick(conn);
-}
-
-/* Lock held: the accepted connection is on its shard; the Reply may go. */
-void startup_moved(struct conn *conn)
-{
-    atomic_store(&conn->state, CONN_WAIT_FIRST);
-    if (conn->agreed.rtr != IWARP_RTR_NONE)
-        conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
-}
-
-/* Lock held: there is nothing to decide. ABORTED when there was, and it ended without our doing. */
-static NTSTATUS decision_refusal(const struct conn *conn)
-{
-    bool was = conn->active ? conn->reads != NULL : conn->started;
-
-    if (conn->bound && !RED("conn-decided-twice"))
-        return STATUS_CONNECTION_INVALID; /* it was decided */
-    return was && conn->how != HOW_NONE && !conn->closed && !conn->established &&
-                   (reason_source(conn->reason) != REASON_LOCAL_CLOSE ||
-                    RED("conn-decided-is-aborted"))
-               ? STATUS_CONNECTION_ABORTED
-               : STATUS_CONNECTION_INVALID;
-}
-
-NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
-{
-    struct iwarp_mpa_frame reply;
-    uint8_t octets[IWARP_MPA_FRAME_MAX];
-    enum iwarp_mpa_fault fault;
-    uint32_t length;
-    bool here;
-
-    os_mutex_lock(&conn->lock);
-    if (atomic_load(&conn->state) != CONN_UNDECIDED) {
-        NTSTATUS status = decision_refusal(conn);
-
-        os_mutex_unlock(&conn->lock);
-        return status;
-    }
-    configure(conn, binding);
-    /* A Read as ready-to-receive message would need an inbound limit of 1, and the peer would see
-     * one. */
-    if (conn->config.ird == 0 && (conn->request.rtr & IWARP_RTR_WRITE) &&
-        !RED("conn-limit-0-with-read-rtr"))
-        conn->config.rtr = IWARP_RTR_WRITE;
-    if (iwarp_mpa_answer(&conn->request, &conn->config, &reply, &conn->agreed, &fault) !=
-        IWARP_OK) {
-        os_mutex_unlock(&conn->lock);
-        return STATUS_CONNECTION_ABORTED;
-    }
-    reply.private_data = binding->private_data;
-    reply.private_len = (uint16_t)binding->private_length;
-    length = (uint32_t)iwarp_mpa_put(octets, &reply);
-    if (!startup_rings(conn, conn->agreed.ord,
-                       conn->agreed.ird_slots > conn->agreed.ird ? conn->agreed.ird_slots
-                                                                 : conn->agreed.ird) ||
-        length == 0 ||
-        !conn_set_out(conn, octets, length,
-                      conn->agreed.rtr == IWARP_RTR_NONE ? OUT_ESTABLISHES : OUT_PLAIN)) {
-        free(conn->reads);
-        free(conn->answers);
-        conn->reads = NULL;
-        conn->answers = NULL;
-        os_mutex_unlock(&conn->lock);
-        return STATUS_INSUFFICIENT_RESOURCES;
-    }
-    conn->crc = conn->agreed.crc;
-    bind_queues(conn, binding);
-    meaning_begin(conn);
-    conn->bound = true;
-    conn->move_to = binding->home;
-    atomic_store(&conn->state, CONN_MOVING);
-    here = atomic_load(&conn->home) == binding->home;
-    if (here)
-        startup_moved(conn);
-    end_if_dead(conn, binding);
-    conn_ref(conn);
-    os_mutex_unlock(&conn->lock);
-    conn_end_kick(conn);
-    if (!here && engine_self() != atomic_load(&conn->home)) {
-        engine_run(atomic_load(&conn->home), &conn->move);
-        return STATUS_SUCCESS;
-    }
-    if (!here) {
-        conn_move_now(conn);
-    } else {
-        conn_kick(&conn->tx.dir, 0);
-        conn_kick(&conn->rx.dir, 0);
-    }
-    conn_unref(conn);
-    return STATUS_SUCCESS;
-}
-
-NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length)
-{
-    NTSTATUS status = STATUS_SUCCESS;
-
-    os_mutex_lock(&conn->lock);
-    switch (atomic_load(&conn->state)) {
-    case CONN_UNDECIDED: {
-        struct iwarp_mpa_frame reply;
-        uint8_t octets[IWARP_MPA_FRAME_MAX];
-
-        iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
-        reply.private_data = data;
-        reply.private_len = (uint16_t)length;
-        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
-        conn->tail = malloc(conn->tail_length);
-        if (!conn->tail) {
-            conn->tail_length = 0;
-            status = STATUS_INSUFFICIENT_RESOURCES;
-            break;
-        }
-        memcpy(conn->tail, octets, conn->tail_length);
-        conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
-        break;
-    }
-    case CONN_DECIDE:
-        /* There is no frame for it: FIN before any FPDU. */
-        conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
-        break;
-    default:
-        status = decision_refusal(conn);
-        break;
-    }
-    os_mutex_unlock(&conn->lock);
-    conn_end_kick(conn);
-    return status;
 }
 
 /* ---- the receive owner ---------------------------------------------------------------------- */
@@ -604,7 +395,7 @@ static bool read_frame(struct conn *conn, NTSTATUS lost)
         if (atomic_load(&conn->state) == CONN_WAIT_REPLY)
             judge_reply(conn, &frame);
         else
-            request_in(conn, &frame);
+            startup_request(conn, &frame);
         return true;
     }
 }
