@@ -23,7 +23,7 @@ static BOOLEAN expect_cancelled(struct kit_request **list, ULONG n)
 
 static BOOLEAN is_pending(struct kit *k, struct kit_call *call, const char *what)
 {
-    return call->completions || call->returned != STATUS_PENDING
+    return kit_os_get(&call->completions) || call->returned != STATUS_PENDING
                ? kit_fail(k, KIT_HERE, "%s is done already (have %s)", what,
                           kit_status_name(call->status))
                : TRUE;
@@ -57,8 +57,10 @@ static VOID one_after_the_other(struct kit *k)
     TRY(expect_cancelled(first_receives, RECEIVES));
     TRY(expect_cancelled(second_receives, RECEIVES));
     kit_settle(k);
-    CHECK_EQUAL(k, "disconnect events at the side that began", one->connector->disconnects, 0);
-    CHECK_EQUAL(k, "disconnect events at the other side", other->connector->disconnects, 1);
+    CHECK_EQUAL(k, "disconnect events at the side that began",
+                kit_os_get(&one->connector->disconnects), 0);
+    CHECK_EQUAL(k, "disconnect events at the other side",
+                kit_os_get(&other->connector->disconnects), 1);
 }
 
 static VOID at_the_same_time(struct kit *k)
@@ -201,8 +203,10 @@ static VOID close_is_an_abort(struct kit *k)
     TRY(kit_steps_disconnected(other));
     TRY(expect_cancelled(receives, RECEIVES));
     kit_settle(k);
-    CHECK_EQUAL(k, "disconnect events at the side that closed", one->connector->disconnects, 0);
-    CHECK_EQUAL(k, "disconnect events at the other side", other->connector->disconnects, 1);
+    CHECK_EQUAL(k, "disconnect events at the side that closed",
+                kit_os_get(&one->connector->disconnects), 0);
+    CHECK_EQUAL(k, "disconnect events at the other side",
+                kit_os_get(&other->connector->disconnects), 1);
     if (kit_has_version(other->adapter, 2, 1))
         CHECK(k, other->connector->reason != 0, "the disconnect reason is 0");
 }
@@ -237,7 +241,7 @@ static VOID close_with_a_disconnect_pending(struct kit *k)
     TRY(disconnect != NULL);
     close = kit_close_start(&s.a.connector->object);
     status = kit_answer(disconnect);
-    CHECK(k, status != STATUS_SUCCESS || s.b.connector->disconnects,
+    CHECK(k, status != STATUS_SUCCESS || kit_os_get(&s.b.connector->disconnects),
           "NdkDisconnect succeeded though the other side did nothing");
     TRY(kit_answer_is(close, STATUS_SUCCESS));
     TRY(kit_steps_disconnected(&s.b));

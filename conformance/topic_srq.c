@@ -260,7 +260,7 @@ static BOOLEAN notified(struct share *s, LONG n)
     if (!kit_wait_number(s->k, &s->srq->notified, n, "the notification of the SRQ"))
         return FALSE;
     kit_settle(s->k);
-    return kit_equal(s->k, KIT_HERE, "notifications of the SRQ", s->srq->notified, n);
+    return kit_equal(s->k, KIT_HERE, "notifications of the SRQ", kit_os_get(&s->srq->notified), n);
 }
 
 static BOOLEAN takes_one(struct share *s)
@@ -275,12 +275,12 @@ static VOID below_the_threshold(struct kit *k)
 
     TRY(share_open(k, 1, RECEIVES, 2, &s));
     kit_settle(k);
-    CHECK_EQUAL(k, "notifications of a new SRQ", s.srq->notified, 0);
+    CHECK_EQUAL(k, "notifications of a new SRQ", kit_os_get(&s.srq->notified), 0);
     TRY(share_post(&s, 4));
     TRY(takes_one(&s));
     TRY(takes_one(&s));
     kit_settle(k);
-    CHECK_EQUAL(k, "notifications at the threshold", s.srq->notified, 0);
+    CHECK_EQUAL(k, "notifications at the threshold", kit_os_get(&s.srq->notified), 0);
     TRY(takes_one(&s));
     TRY(notified(&s, 1));
     TRY(takes_one(&s));
@@ -301,7 +301,7 @@ static VOID never(struct kit *k)
     TRY(takes_one(&s));
     TRY(kit_answer_is(kit_modify_srq_start(s.srq, 16, 0), STATUS_SUCCESS));
     kit_settle(k);
-    CHECK_EQUAL(k, "notifications of an SRQ without a threshold", s.srq->notified, 0);
+    CHECK_EQUAL(k, "notifications of an SRQ without a threshold", kit_os_get(&s.srq->notified), 0);
 }
 
 /* A threshold arms; if fewer are there already the notification is due now (NDKPI 11.1). */
@@ -315,7 +315,8 @@ static VOID armed_again(struct kit *k)
     TRY(notified(&s, 1));
     TRY(kit_answer_is(kit_modify_srq_start(s.srq, 0, 3), STATUS_SUCCESS));
     kit_settle(k);
-    CHECK_EQUAL(k, "notifications with as many receives as the threshold", s.srq->notified, 1);
+    CHECK_EQUAL(k, "notifications with as many receives as the threshold",
+                kit_os_get(&s.srq->notified), 1);
     TRY(kit_answer_is(kit_modify_srq_start(s.srq, 0, 0), STATUS_SUCCESS)); /* keeps the arm */
     TRY(takes_one(&s));
     TRY(notified(&s, 2));

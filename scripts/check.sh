@@ -83,7 +83,7 @@ coverage)
 red)
     scripts/build.sh build-red all -DSOFTNDK_TESTS=ON -DSOFTNDK_RED=ON
     # shellcheck disable=SC2086
-    exec python3 tests/red/run.py --build build-red -j "$jobs" ${RED_ARGS:-}
+    exec python3 tests/red/run.py --build build-red -j "$((jobs * 2))" ${RED_ARGS:-}
     ;;
 *)
     echo "usage: $0 plain|asan|tsan|clang|red" >&2

@@ -679,10 +679,6 @@ static void in_closing(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name, *mode;
-        bool ipv6;
-    } ways[] = {{"never", "never", false}, {"always", "always", false}, {"IPv6", "never", true}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_connecting),
         cmocka_unit_test(in_wait_reply),
@@ -701,17 +697,6 @@ int main(void)
         cmocka_unit_test(in_disconnecting),
         cmocka_unit_test(in_closing),
     };
-    int failed = 0;
 
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !failed; i++) {
-        if (ways[i].ipv6 && !have_ipv6()) {
-            printf("IPv6 left out: ::1 is not there\n");
-            continue;
-        }
-        peer_ipv6 = ways[i].ipv6;
-        machine_mode = ways[i].mode;
-        softndk_set_pend(machine_mode);
-        failed += cmocka_run_group_tests_name(ways[i].name, tests, NULL, NULL);
-    }
-    return failed;
+    return machine_run(tests, sizeof tests / sizeof tests[0]);
 }

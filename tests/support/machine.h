@@ -415,4 +415,29 @@ static inline void machine_close(struct machine *m)
     wire_close(&m->w);
 }
 
+/* ---- all tests of a program ----------------------------------------------------------------- */
+
+/* With calls that answer inline and ones that pend, over IPv4, then over IPv6 where that is there;
+ * up to the first failure. */
+static inline int machine_run(const struct CMUnitTest *tests, size_t count)
+{
+    static const struct {
+        const char *name, *mode;
+        bool ipv6;
+    } ways[] = {{"never", "never", false}, {"always", "always", false}, {"IPv6", "never", true}};
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !failed; i++) {
+        if (ways[i].ipv6 && !have_ipv6()) {
+            printf("IPv6 left out: ::1 is not there\n");
+            continue;
+        }
+        peer_ipv6 = ways[i].ipv6;
+        machine_mode = ways[i].mode;
+        softndk_set_pend(machine_mode);
+        failed += _cmocka_run_group_tests(ways[i].name, tests, count, NULL, NULL);
+    }
+    return failed;
+}
+
 #endif
