@@ -72,38 +72,49 @@ void conn_lost(struct conn *conn, int error)
     conn_end_kick(conn);
 }
 
+bool conn_tail_set(struct conn *conn, const uint8_t *octets, size_t length)
+{
+    uint8_t *tail = length <= sizeof conn->tail_room ? conn->tail_room : malloc(length);
+
+    conn->tail = tail;
+    conn->tail_length = tail ? (uint32_t)length : 0;
+    if (tail)
+        memcpy(tail, octets, length);
+    return tail != NULL;
+}
+
+void conn_tail_free(struct conn *conn)
+{
+    if (conn->tail != conn->tail_room)
+        free(conn->tail);
+    conn->tail = NULL;
+}
+
 /* Ends with the Terminate whose header and body stand in octets[length]. */
-static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size_t length)
+static void end_with(struct conn *conn, iwarp_error error, uint8_t *octets, size_t length,
+                     unsigned cause)
 {
     uint32_t crc = iwarp_crc32c_init();
-    uint8_t *tail;
+    enum reason_source source;
 
     if (conn->crc)
         crc = iwarp_crc32c(crc, octets, length);
     length += iwarp_fpdu_put_trailer_state(
         octets + length, (uint32_t)length - IWARP_FPDU_LENGTH_LEN, conn->crc, crc);
-    tail = malloc(length);
-    if (tail)
-        memcpy(tail, octets, length);
     os_mutex_lock(&conn->lock);
     /* Nothing can follow our FIN: then the error is only told here. */
-    if (conn_end_locked(
-            conn, HOW_DRAIN,
-            reason_make(atomic_load(&conn->fin_sent) && !RED("conn-terminate-behind-fin")
-                            ? REASON_VIOLATION
-                            : REASON_TERMINATE_SENT,
-                        error, 0),
-            STATUS_CONNECTION_ABORTED)) {
-        if (!atomic_load(&conn->fin_sent)) {
-            conn->tail = tail;
-            conn->tail_length = tail ? (uint32_t)length : 0;
-            tail = NULL;
-        }
+    source = cause ? REASON_LOCAL_FAULT
+             : atomic_load(&conn->fin_sent) && !RED("conn-terminate-behind-fin")
+                 ? REASON_VIOLATION
+                 : REASON_TERMINATE_SENT;
+    if (conn_end_locked(conn, HOW_DRAIN, reason_make(source, error, cause),
+                        cause ? STATUS_INSUFFICIENT_RESOURCES : STATUS_CONNECTION_ABORTED)) {
+        if (!atomic_load(&conn->fin_sent))
+            conn_tail_set(conn, octets, length);
         log_info("connection: %s: %s", conn->tail ? "terminated" : "an error behind our FIN",
                  iwarp_error_text(error));
     }
     os_mutex_unlock(&conn->lock);
-    free(tail);
     conn_end_kick(conn);
 }
 
@@ -112,7 +123,15 @@ void conn_end_terminate(struct conn *conn, iwarp_error error, const uint8_t *ulp
 {
     uint8_t octets[IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX];
 
-    end_with(conn, error, octets, iwarp_terminate_put(octets, error, ulpdu, ulpdu_length));
+    end_with(conn, error, octets, iwarp_terminate_put(octets, error, ulpdu, ulpdu_length), 0);
+}
+
+void conn_end_no_memory(struct conn *conn)
+{
+    uint8_t octets[IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX];
+
+    end_with(conn, IWARP_ERR_RDMAP_LOCAL, octets,
+             iwarp_terminate_put(octets, IWARP_ERR_RDMAP_LOCAL, NULL, 0), REASON_CAUSE_NO_MEMORY);
 }
 
 void conn_end_terminate_read(struct conn *conn, iwarp_error error, const struct conn_answer *answer,
@@ -121,7 +140,7 @@ void conn_end_terminate_read(struct conn *conn, iwarp_error error, const struct 
     uint8_t octets[IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX];
 
     end_with(conn, error, octets,
-             iwarp_terminate_put_read(octets, error, answer->msn, &answer->request, done));
+             iwarp_terminate_put_read(octets, error, answer->msn, &answer->request, done), 0);
 }
 
 void conn_raise_disconnected(struct conn *conn, uint32_t reason)
@@ -408,12 +427,7 @@ static void refuse_locked(struct conn *conn)
     uint8_t octets[IWARP_MPA_FRAME_MAX];
 
     iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
-    conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
-    conn->tail = malloc(conn->tail_length);
-    if (conn->tail)
-        memcpy(conn->tail, octets, conn->tail_length);
-    else
-        conn->tail_length = 0;
+    conn_tail_set(conn, octets, iwarp_mpa_put(octets, &reply));
     conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CANCELLED);
 }
 

@@ -103,7 +103,7 @@ void conn_unref(struct conn *conn)
     free(conn->parser);
     free(conn->own_private);
     free(conn->private_data);
-    free(conn->tail);
+    conn_tail_free(conn);
     os_mutex_destroy(&conn->lock);
     free(conn);
 }

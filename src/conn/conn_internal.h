@@ -53,6 +53,9 @@ enum conn_state {
     CONN_GONE
 };
 
+/* A Terminate and a refusal without private data need no memory: the longest Terminate fits. */
+#define CONN_TAIL_ROOM (IWARP_FPDU_TERMINATE_MAX + IWARP_FPDU_TRAILER_MAX)
+
 /* How the socket is ended once both directions are DEAD. */
 enum conn_how {
     HOW_NONE,
@@ -219,7 +222,8 @@ struct conn {
     NTSTATUS end_status;   /* for connect, accept, complete connect, disconnect */
     NTSTATUS first_status; /* for the oldest initiator request that is flushed */
     iwarp_error terminate_error;
-    uint8_t *tail; /* HOW_DRAIN: octets still to send */
+    uint8_t *tail; /* HOW_DRAIN: octets still to send; conn_tail_set() */
+    uint8_t tail_room[CONN_TAIL_ROOM];
     uint32_t tail_length, tail_sent;
     bool established, event_raised, local_disconnect, closed, active;
     bool started;     /* a descriptor exists or existed: ops->closed comes from its end */
@@ -337,6 +341,11 @@ void conn_end_terminate(struct conn *conn, iwarp_error error, const uint8_t *ulp
                         uint32_t ulpdu_length);
 void conn_end_terminate_read(struct conn *conn, iwarp_error error, const struct conn_answer *answer,
                              uint32_t done);
+/* Memory was lacking for what the peer sent: Terminate 0/0/00. */
+void conn_end_no_memory(struct conn *conn);
+/* What HOW_DRAIN is to send: copies it. False: no memory, and nothing will be sent. Lock held. */
+bool conn_tail_set(struct conn *conn, const uint8_t *octets, size_t length);
+void conn_tail_free(struct conn *conn);
 bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status);
 bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; true: ended */
 void conn_direction_dead(struct conn *conn, unsigned bit);

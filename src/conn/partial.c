@@ -134,7 +134,9 @@ void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool 
     }
     p->octets = malloc(length);
     if (!p->octets) {
-        conn_end(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
+        if (RED("partial-no-memory-resets"))
+            conn_end(conn, HOW_RST, R(LOCAL_FAULT, NO_MEMORY), STATUS_INSUFFICIENT_RESOURCES);
+        conn_end_no_memory(conn);
         return;
     }
     memcpy(p->octets, octets, length);

@@ -71,12 +71,7 @@ void startup_request(struct conn *conn, const struct iwarp_mpa_frame *request)
         uint8_t octets[IWARP_MPA_FRAME_MAX];
 
         iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
-        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
-        conn->tail = malloc(conn->tail_length);
-        if (conn->tail)
-            memcpy(conn->tail, octets, conn->tail_length);
-        else
-            conn->tail_length = 0;
+        conn_tail_set(conn, octets, iwarp_mpa_put(octets, &reply));
         conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS), STATUS_CONNECTION_ABORTED);
     } else if (atomic_load(&conn->state) == CONN_WAIT_REQUEST) {
         conn_timer_stop(conn);
@@ -196,14 +191,10 @@ NTSTATUS conn_reject(struct conn *conn, const void *data, uint32_t length)
         iwarp_mpa_refuse(&conn->request, &conn->config, &reply);
         reply.private_data = data;
         reply.private_len = (uint16_t)length;
-        conn->tail_length = (uint32_t)iwarp_mpa_put(octets, &reply);
-        conn->tail = malloc(conn->tail_length);
-        if (!conn->tail) {
-            conn->tail_length = 0;
+        if (!conn_tail_set(conn, octets, iwarp_mpa_put(octets, &reply))) {
             status = STATUS_INSUFFICIENT_RESOURCES;
             break;
         }
-        memcpy(conn->tail, octets, conn->tail_length);
         conn_end_locked(conn, HOW_DRAIN, R(LOCAL_CLOSE, REJECTED), STATUS_CONNECTION_REFUSED);
         break;
     }

@@ -639,7 +639,7 @@ void tx_end(struct conn *conn)
                     memcpy(tail, out->octets + out->sent, rest);
                 }
                 memcpy(tail + rest, conn->tail, conn->tail_length);
-                free(conn->tail);
+                conn_tail_free(conn);
                 conn->tail = tail;
                 conn->tail_length += (uint32_t)rest;
             } else {

@@ -75,7 +75,7 @@ static void w52_vectors_on_all_implementations(void **state)
         uint8_t *input = octets_of(vectors[i].input, &len);
         uint8_t *wire = octets_of(vectors[i].wire, &wire_len);
 
-        if (strncmp(vectors[i].name, "W-6", 3) == 0) {
+        if (strstr(vectors[i].name, "W-60") || strstr(vectors[i].name, "W-61")) {
             check_case(memcmp(input + len - 4, wire, 4) == 0, vectors[i].name);
             len -= 4; /* the dump ends with its CRC */
         }

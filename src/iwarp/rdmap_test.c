@@ -38,7 +38,7 @@ static void check_encoded(struct sample *sample, uint8_t *fpdu, size_t len)
     free(sample->octets);
 }
 
-static void w77_send(void **state)
+static void w77_w78_send(void **state)
 {
     struct sample sample = decode(V_SEND, 0);
     const struct iwarp_segment *s = &sample.segment;
@@ -453,7 +453,7 @@ static void opcodes_and_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(w77_send),
+        cmocka_unit_test(w77_w78_send),
         cmocka_unit_test(w77_write),
         cmocka_unit_test(w77_read_request_and_response),
         cmocka_unit_test(w79_sends_with_invalidate),

@@ -85,7 +85,7 @@ static void limits(const char *row, ULONG inbound, ULONG outbound)
 
 /* ---- W-1..W-5: the Request ------------------------------------------------------------------ */
 
-static void W_1_request(void **state)
+static void W_1_W_4_W_5_request(void **state)
 {
     (void)state;
     open_bench(NULL);
@@ -231,7 +231,7 @@ static void W_11_retry_with_revision_1(void **state)
 }
 
 /* W-12, too: no second connection comes, whatever the end of the first. */
-static void replies_that_end_the_attempt(void **state)
+static void W_12_replies_that_end_the_attempt(void **state)
 {
     (void)state;
     open_bench("retry_v1=0");
@@ -600,11 +600,11 @@ static void the_consumer_turns_it_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(W_1_request),
+        cmocka_unit_test(W_1_W_4_W_5_request),
         cmocka_unit_test(W_2_private_data),
         cmocka_unit_test(W_3_W_13_revision_1),
         cmocka_unit_test(W_11_retry_with_revision_1),
-        cmocka_unit_test(replies_that_end_the_attempt),
+        cmocka_unit_test(W_12_replies_that_end_the_attempt),
         cmocka_unit_test(a_qp_survives_its_attempts),
         cmocka_unit_test(W_8_refused_with_data),
         cmocka_unit_test(W_10_M_5_no_reply_in_time),

@@ -3,7 +3,7 @@
 #
 # ndkping_netns.sh BUILD_DIRECTORY - two ends in two network namespaces, joined by a veth pair with
 # an MTU of 1500: a thousand verified iterations of 1 B, 4 KiB and 1 MiB over IPv4 and IPv6, then 20
-# of each size under capture, judged by tshark.
+# of each size under capture, judged by tshark (W-121).
 #
 # The judge. Only the iwarp_* fields count: payload may reach heuristic dissectors, and rpcordma would
 # take some of it. Every TCP segment with payload must belong to an MPA frame, tshark must find
