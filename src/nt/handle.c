@@ -56,7 +56,7 @@ void nt_object_reference(struct nt_object *object)
     atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
 }
 
-void nt_object_release(struct nt_object *object, const char *call, const void *caller)
+unsigned nt_object_release(struct nt_object *object, const char *call, const void *caller)
 {
     unsigned before = atomic_load_explicit(&object->references, memory_order_relaxed);
 
@@ -64,12 +64,13 @@ void nt_object_release(struct nt_object *object, const char *call, const void *c
         if (before == 0) {
             nt_finding_from(caller, "%s: the object %p has no reference left", call,
                             (void *)object);
-            return;
+            return 0;
         }
     } while (!atomic_compare_exchange_weak_explicit(&object->references, &before, before - 1,
                                                     memory_order_acq_rel, memory_order_relaxed));
     if (before == 1)
         object->destroy(object);
+    return before - 1;
 }
 
 /* A free place after the one used last, or a new one; the lock is held. NULL without memory. */

@@ -25,8 +25,8 @@ struct nt_object {
 void nt_object_init(struct nt_object *object, enum nt_object_type type,
                     void (*destroy)(struct nt_object *object));
 void nt_object_reference(struct nt_object *object);
-/* More releases than references are a finding. */
-void nt_object_release(struct nt_object *object, const char *call, const void *caller);
+/* How many references are left. More releases than references are a finding. */
+unsigned nt_object_release(struct nt_object *object, const char *call, const void *caller);
 
 /* Enters the object, whose reference becomes the handle's; NULL without memory (still the
  * caller's). */

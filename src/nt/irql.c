@@ -108,9 +108,12 @@ bool nt_again_drop(const void *lock)
     return false;
 }
 
-void nt_critical_region(int change)
+bool nt_critical_region(int change)
 {
+    if (critical_regions + change < 0)
+        return false;
     critical_regions += change;
+    return true;
 }
 
 bool nt_in_critical_region(void)

@@ -31,10 +31,10 @@ static atomic_size_t counts[NT_LEFT_KINDS];
 static atomic_ullong next_serial = 1;
 
 static const char *const kind_names[NT_LEFT_KINDS] = {
-    [NT_LEFT_POOL] = "pool block",         [NT_LEFT_MDL] = "MDL",
-    [NT_LEFT_WORK_ITEM] = "work item",     [NT_LEFT_LOOKASIDE] = "lookaside list",
-    [NT_LEFT_RESOURCE] = "resource",       [NT_LEFT_TIMER] = "timer that is set",
-    [NT_LEFT_THREAD] = "thread that runs", [NT_LEFT_HANDLE] = "open handle",
+    [NT_LEFT_POOL] = "pool block",     [NT_LEFT_MDL] = "MDL",
+    [NT_LEFT_WORK_ITEM] = "work item", [NT_LEFT_LOOKASIDE] = "lookaside list",
+    [NT_LEFT_RESOURCE] = "resource",   [NT_LEFT_TIMER] = "timer that is set",
+    [NT_LEFT_THREAD] = "thread",       [NT_LEFT_HANDLE] = "open handle",
 };
 
 const char *nt_left_kind_name(enum nt_left_kind kind)

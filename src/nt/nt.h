@@ -51,7 +51,7 @@ void nt_holds_spin_lock(int change); /* +1 or -1 */
 int nt_spin_locks_held(void);
 bool nt_again_add(const void *lock);  /* it was taken once more; false: no room to remember */
 bool nt_again_drop(const void *lock); /* whether this release belongs to such a take */
-void nt_critical_region(int change);  /* +1 or -1, of KeEnterCriticalRegion */
+bool nt_critical_region(int change);  /* +1 or -1, of KeEnterCriticalRegion */
 bool nt_in_critical_region(void);     /* there, or at APC_LEVEL or above */
 
 /* A routine that the library ran at `level` has returned: anything else, or something held, is a

@@ -19,6 +19,7 @@
 #include "base/red.h"
 #include "nt/left.h"
 #include "nt/nt.h"
+#include "nt/ktimer.h"
 #include "os/os.h"
 #include "os/os_trace.h"
 #include "os/sanitize.h"
@@ -242,7 +243,7 @@ static void no_block(const void *block, const char *call, const void *caller)
         nt_finding_from(caller, "%s: %p is no block of pool, or freed already", call, block);
 }
 
-static void block_free(void *block, uint32_t tag, const char *call, const void *caller)
+void nt_pool_free(void *block, uint32_t tag, const char *call, const void *caller)
 {
     struct nt_left *r = block ? nt_left_take(NT_LEFT_POOL, block) : NULL;
     unsigned at;
@@ -259,6 +260,9 @@ static void block_free(void *block, uint32_t tag, const char *call, const void *
     at = guard_broken(r);
     if (at)
         guard_tell(r, at, call, caller);
+    if (nt_timer_forget(block, r->size))
+        nt_finding_from(caller, "%s: a timer in block %p '%s' is set", call, block,
+                        tag_text(r->tag).text);
     if (r->size <= FILL_MAX && !sanitize_address() && !sanitize_thread()) {
         keep(r, caller);
         return;
@@ -283,8 +287,8 @@ void nt_pool_check(void)
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
-static void *allocate_typed(POOL_TYPE type, size_t size, uint32_t tag, const char *call,
-                            const void *caller)
+void *nt_pool_allocate(POOL_TYPE type, size_t size, uint32_t tag, const char *call,
+                       const void *caller)
 {
     unsigned bits = (unsigned)type;
     struct wish w = {
@@ -308,14 +312,15 @@ static void *allocate_typed(POOL_TYPE type, size_t size, uint32_t tag, const cha
 
 PVOID ExAllocatePoolWithTag(POOL_TYPE PoolType, SIZE_T NumberOfBytes, ULONG Tag)
 {
-    return allocate_typed(PoolType, NumberOfBytes, Tag, "ExAllocatePoolWithTag", NT_CALLER);
+    return nt_pool_allocate(PoolType, NumberOfBytes, Tag, "ExAllocatePoolWithTag", NT_CALLER);
 }
 
 PVOID ExAllocatePoolWithTagPriority(POOL_TYPE PoolType, SIZE_T NumberOfBytes, ULONG Tag,
                                     EX_POOL_PRIORITY Priority)
 {
     (void)Priority;
-    return allocate_typed(PoolType, NumberOfBytes, Tag, "ExAllocatePoolWithTagPriority", NT_CALLER);
+    return nt_pool_allocate(PoolType, NumberOfBytes, Tag, "ExAllocatePoolWithTagPriority",
+                            NT_CALLER);
 }
 
 /* Whether the demands are known and name one kind of memory. */
@@ -383,12 +388,12 @@ PVOID ExAllocatePool3(POOL_FLAGS Flags, SIZE_T NumberOfBytes, ULONG Tag,
 
 VOID ExFreePool(PVOID P)
 {
-    block_free(P, 0, "ExFreePool", NT_CALLER);
+    nt_pool_free(P, 0, "ExFreePool", NT_CALLER);
 }
 
 VOID ExFreePoolWithTag(PVOID P, ULONG Tag)
 {
-    block_free(P, Tag, "ExFreePoolWithTag", NT_CALLER);
+    nt_pool_free(P, Tag, "ExFreePoolWithTag", NT_CALLER);
 }
 
 VOID ExFreePool2(PVOID P, ULONG Tag, PCPOOL_EXTENDED_PARAMETER ExtendedParameters,
@@ -398,5 +403,5 @@ VOID ExFreePool2(PVOID P, ULONG Tag, PCPOOL_EXTENDED_PARAMETER ExtendedParameter
     if (ExtendedParametersCount)
         nt_finding_from(NT_CALLER, "ExFreePool2: no parameter is known (have %u, need 0)",
                         ExtendedParametersCount);
-    block_free(P, Tag, "ExFreePool2", NT_CALLER);
+    nt_pool_free(P, Tag, "ExFreePool2", NT_CALLER);
 }

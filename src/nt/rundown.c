@@ -73,7 +73,7 @@ static bool subtract(PEX_RUNDOWN_REF ref, ULONG count)
     }
     __atomic_store_n(&ref->Count, seen - less, __ATOMIC_RELAXED);
     if (seen - less == RUNNING_DOWN && !RED("nt-rundown-not-woken"))
-        nt_wait_release_all(b, ref);
+        (void)nt_wait_release_all(b, ref);
     nt_wait_unlock(b);
     return true;
 }

@@ -92,9 +92,10 @@ bool nt_wait_release_one(struct nt_bucket *b, const void *object)
     return w != NULL;
 }
 
-void nt_wait_release_all(struct nt_bucket *b, const void *object)
+unsigned nt_wait_release_all(struct nt_bucket *b, const void *object)
 {
     struct waiter *w = next_waiter_of(b->first, object);
+    unsigned count = 0;
 
     if (w && RED("nt-event-lost-wakeup"))
         w = NULL;
@@ -103,7 +104,9 @@ void nt_wait_release_all(struct nt_bucket *b, const void *object)
 
         waiter_release(b, w);
         w = next_waiter_of(following, object);
+        count++;
     }
+    return count;
 }
 
 bool nt_wait_sleep(struct nt_bucket *b, const void *object, const struct os_deadline *until)
@@ -165,7 +168,7 @@ LONG nt_header_signal(DISPATCHER_HEADER *header)
 
     if (header->Type != NT_EVENT_SYNCHRONIZATION && header->Type != NT_TIMER_SYNCHRONIZATION) {
         header->SignalState = 1;
-        nt_wait_release_all(b, header);
+        (void)nt_wait_release_all(b, header);
     } else if (!nt_wait_release_one(b, header)) {
         header->SignalState = 1;
     }

@@ -31,8 +31,8 @@ bool nt_wait_any(const struct nt_bucket *b, const void *object);
 /* Ends the wait of the first thread in the queue; false when there is none. */
 bool nt_wait_release_one(struct nt_bucket *b, const void *object);
 
-/* Ends the waits of all. */
-void nt_wait_release_all(struct nt_bucket *b, const void *object);
+/* Ends the waits of all; how many that were. */
+unsigned nt_wait_release_all(struct nt_bucket *b, const void *object);
 
 /* Queues the calling thread up and sleeps, the lock released meanwhile. false: the moment came and
  * nobody had released this thread. */

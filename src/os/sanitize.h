@@ -26,6 +26,7 @@ void __tsan_mutex_post_unlock(void *addr, unsigned flags) SANITIZE_WEAK;
 
 enum {
     SANITIZE_TSAN_LINKER_INIT = 1 << 0,
+    SANITIZE_TSAN_READ_LOCK = 1 << 3,
     SANITIZE_TSAN_TRY_LOCK = 1 << 4,
     SANITIZE_TSAN_TRY_LOCK_FAILED = 1 << 5,
     SANITIZE_TSAN_NOT_STATIC = 1 << 8,
@@ -101,6 +102,46 @@ static inline void sanitize_lock_released(void *lock)
 {
     if (__tsan_mutex_post_unlock)
         __tsan_mutex_post_unlock(lock, 0);
+}
+
+/* The same for one of several readers. */
+static inline void sanitize_read_taking(void *lock)
+{
+    if (__tsan_mutex_pre_lock)
+        __tsan_mutex_pre_lock(lock, SANITIZE_TSAN_READ_LOCK);
+}
+
+static inline void sanitize_read_taken(void *lock)
+{
+    if (__tsan_mutex_post_lock)
+        __tsan_mutex_post_lock(lock, SANITIZE_TSAN_READ_LOCK, 0);
+}
+
+static inline void sanitize_read_trying(void *lock)
+{
+    if (__tsan_mutex_pre_lock)
+        __tsan_mutex_pre_lock(lock, SANITIZE_TSAN_READ_LOCK | SANITIZE_TSAN_TRY_LOCK);
+}
+
+static inline void sanitize_read_tried(void *lock, bool taken)
+{
+    unsigned flags = SANITIZE_TSAN_READ_LOCK | SANITIZE_TSAN_TRY_LOCK |
+                     (taken ? 0u : SANITIZE_TSAN_TRY_LOCK_FAILED);
+
+    if (__tsan_mutex_post_lock)
+        __tsan_mutex_post_lock(lock, flags, 0);
+}
+
+static inline void sanitize_read_releasing(void *lock)
+{
+    if (__tsan_mutex_pre_unlock)
+        (void)__tsan_mutex_pre_unlock(lock, SANITIZE_TSAN_READ_LOCK);
+}
+
+static inline void sanitize_read_released(void *lock)
+{
+    if (__tsan_mutex_post_unlock)
+        __tsan_mutex_post_unlock(lock, SANITIZE_TSAN_READ_LOCK);
 }
 
 #endif
