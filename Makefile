@@ -2,7 +2,7 @@
 #
 # A small front of the CMake build: the commands that people and .ci/run type.
 #
-# Variables: JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
+# Variables: FUZZ_S, JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
 # SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR (install).
 
 prefix ?= /usr/local
@@ -14,7 +14,7 @@ export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_J
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang coverage format format-check install clean \
-	bare witness setup-build setup-test
+	bare witness fuzz setup-build setup-test
 
 default: build
 	@echo
@@ -26,6 +26,7 @@ help:
 	@echo "make check         set up, build, and run all tests"
 	@echo "make asan, tsan    the tests under AddressSanitizer and UBSan, or ThreadSanitizer"
 	@echo "make red           every test must notice its named breaches (tests/red)"
+	@echo "make fuzz          the fuzz targets, FUZZ_S seconds each (60), with clang (tests/fuzz)"
 	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
 	@echo "make coverage      the tests, and which lines of src/provider and src/conn they ran"
@@ -55,6 +56,9 @@ setup-test:
 
 bare:
 	@tests/bare/run.sh
+
+fuzz: setup-test
+	@tests/fuzz/run.sh
 
 witness: setup-test
 	@python3 tests/witness/witness.py

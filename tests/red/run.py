@@ -17,8 +17,9 @@ topics, options.
 First each test runs without a breach, once for each environment listed, and must pass. Then each
 case runs with its breach and must fail: a status other than 0, a crash, or no end within the
 timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
-nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/ and tests/spin/ has a breach listed, every
-RED("name") of src/ is listed, and every listed name exists in src/.
+nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/ and tests/spin/ and every
+fuzz target (with its corpus) has a breach listed, every RED("name") of src/ is listed, and every
+listed name exists in src/.
 
 A test that skips itself (status 77) without a breach leaves its cases out, with its reason.
 Prints one line a case, and ends with `N passed, N failed`; status 1 if any failed.
@@ -137,6 +138,8 @@ def tests_in_sources():
     for folder in ("integration", "sweep"):
         for path in sorted((ROOT / "tests" / folder).glob("*_test.c")):
             tests[f"{folder}_{path.stem}"] = str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests/fuzz").glob("fuzz_*.c")):
+        tests[path.stem] = str(path.relative_to(ROOT))
     tests["spin"] = "tests/spin/spin_test.c"
     return tests
 
@@ -168,6 +171,8 @@ def command(arguments, test):
     """The words that run a test."""
     if test.startswith(KIT):
         return [arguments.build / "bin/ndkconform", *test[len(KIT):].split(",")]
+    if test.startswith("fuzz_"):
+        return [arguments.build / "bin/fuzz" / test, ROOT / "tests/fuzz/corpus" / test[5:]]
     return [arguments.build / "bin/tests" / test]
 
 
