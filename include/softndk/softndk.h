@@ -24,7 +24,8 @@
  *   SOFTNDK_FILES     the folder that drivers' files are in (ZwCreateFile);
  *                     default: softndk-files-<user> in TMPDIR
  *   SOFTNDK_FINDINGS  report (default), or abort: stop at the first finding
- *   SOFTNDK_STACKS    frames of the call stacks in softndk_report(), 1 to 32; 8
+ *   SOFTNDK_STACKS    frames of the call stacks in softndk_report(), 1 to 32; 8. Set, it has the
+ *                     stacks of NDK objects recorded, too, at some microseconds a create
  *   SOFTNDK_TOLERANT  1: an adapter close inside a callback leaks instead of aborting
  */
 #ifndef SOFTNDK_SOFTNDK_H
@@ -159,11 +160,24 @@ ULONG softndk_finding_count(void);
  * Tells, a line a call, the findings of this process and what its consumers made and have not given
  * back: pool by tag, MDLs, work items, lookaside lists, resources, timers that are set, threads
  * that run, open handles; each with how many, how much, and the call stack that made the first of
- * them. Call it when the consumer has unloaded. line may be NULL; text ends with the call. Returns
- * the number of findings and things left: 0 is a clean run. What was told is not said again at the
- * end of the process, which otherwise logs what is left. IRQL PASSIVE_LEVEL.
+ * them; adapters, NDK objects and logical address mappings, with theirs if SOFTNDK_STACKS is set;
+ * spin locks that are held. Call it when the consumer has unloaded. line may be NULL; text ends
+ * with the call. Returns the number of findings and things left: 0 is a clean run. What was told is
+ * not said again at the end of the process, which otherwise logs what is left. IRQL PASSIVE_LEVEL.
  */
 size_t softndk_report(void (*line)(void *context, const char *text), void *context);
+
+/*
+ * What a process has going on, for a program that runs drivers (softndk-run) and wants to know when
+ * they are done. Any thread, any level.
+ */
+struct softndk_activity {
+    ULONG adapters;   /* open, or closing */
+    ULONG work_items; /* queued, or running */
+    ULONG threads;    /* system threads that run */
+    ULONGLONG turns;  /* rises whenever an adapter is opened or a work item is queued */
+};
+void softndk_activity(struct softndk_activity *out);
 
 /* ---- the simulated kernel's surroundings ----------------------------------------------------- */
 

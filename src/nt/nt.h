@@ -71,6 +71,9 @@ void nt_interface_source(int (*list)(struct os_interface *out, unsigned max));
 struct os_deadline;
 bool nt_work_wait_idle(const struct os_deadline *until);
 
+/* How many are queued or running, and how many were ever queued in this process. */
+unsigned nt_work_count(unsigned long long *ever);
+
 /* ---- the report at the end of a run (report.c) ---- */
 
 typedef void (*nt_report_line)(void *context, const char *text);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/red.h"
+#include "nt/held.h"
 #include "nt/nt.h"
 #include "os/os_sync.h"
 #include "os/sanitize.h"
@@ -106,6 +107,7 @@ static void take(PKSPIN_LOCK lock, uint32_t way, const char *call, const void *c
         take_word(word, me);
     sanitize_lock_taken(lock);
     nt_holds_spin_lock(+1);
+    nt_held_add(lock, caller);
     if (!note_way(lock, way))
         nt_finding_from(caller, "%s: the lock %p is taken by ordinary and by queued calls", call,
                         (void *)lock);
@@ -128,6 +130,7 @@ static void release(PKSPIN_LOCK lock, const char *call, const void *caller)
         nt_holds_spin_lock(-1);
         if (nt_again_drop(lock))
             return;
+        nt_held_drop(lock);
     }
     sanitize_lock_releasing(lock);
     seen = __atomic_exchange_n(word, 0, __ATOMIC_RELEASE);
@@ -210,6 +213,7 @@ BOOLEAN KeTryToAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock)
     if (!taken)
         return FALSE;
     nt_holds_spin_lock(+1);
+    nt_held_add(SpinLock, NT_CALLER);
     (void)note_way(SpinLock, TAKEN_PLAIN);
     return TRUE;
 }

@@ -34,6 +34,7 @@ static struct {
     os_cond done; /* the last one returned */
     LIST_ENTRY queue;
     unsigned workers, idle, queued, running;
+    unsigned long long ever; /* how many were queued in this process */
 } pool = {
     .lock = OS_MUTEX_INITIALIZER,
     .work = OS_COND_INITIALIZER,
@@ -122,6 +123,7 @@ static enum state queue(PWORK_QUEUE_ITEM item)
     if (before != STATE_QUEUED) {
         InsertTailList(&pool.queue, &item->List);
         pool.queued++;
+        pool.ever++;
     }
     /* A thread that was woken and has not run yet still counts as idle: compare with the queue. */
     start = pool.queued > pool.idle && pool.workers < WORKERS_MAX;
@@ -148,6 +150,17 @@ bool nt_work_wait_idle(const struct os_deadline *until)
     idle = pool.running + pool.queued == 0;
     os_mutex_unlock(&pool.lock);
     return idle;
+}
+
+unsigned nt_work_count(unsigned long long *ever)
+{
+    unsigned count;
+
+    os_mutex_lock(&pool.lock);
+    count = pool.queued + pool.running;
+    *ever = pool.ever;
+    os_mutex_unlock(&pool.lock);
+    return count;
 }
 
 VOID ExQueueWorkItem(PWORK_QUEUE_ITEM WorkItem, WORK_QUEUE_TYPE QueueType)

@@ -21,7 +21,9 @@
 #include "base/red.h"
 #include "nt/nt.h"
 #include "provider/adapter_info.h"
+#include "provider/adapter_left.h"
 #include "provider/adapter_slots.h"
+#include "provider/origin.h"
 
 #define CLOSE_PATIENCE_US 5000000u
 #define CLOSE_LIST_MAX    16
@@ -29,10 +31,15 @@
 static os_mutex process_lock = OS_MUTEX_INITIALIZER;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static os_cond process_changed;
+/* All adapters that are open or closing, the oldest first; process_lock. */
+static struct adapter *open_first, *open_last;
+static unsigned open_count;
+static unsigned long long opened_total;
 
 static void process_init(void)
 {
     os_cond_init(&process_changed); /* on the monotonic clock: no static initializer */
+    nt_report_source(adapter_left_report);
 }
 
 static const struct object_class adapter_class = {
@@ -56,6 +63,66 @@ void adapter_unref(struct adapter *adapter)
     if (atomic_fetch_sub_explicit(&adapter->object.references, 1, memory_order_relaxed) == 1)
         os_cond_broadcast(&process_changed);
     os_mutex_unlock(&process_lock);
+}
+
+/* ---- all of them ---- */
+
+static void open_insert(struct adapter *adapter)
+{
+    os_mutex_lock(&process_lock);
+    adapter->open_previous = open_last;
+    if (open_last)
+        open_last->open_next = adapter;
+    else
+        open_first = adapter;
+    open_last = adapter;
+    open_count++;
+    opened_total++;
+    os_mutex_unlock(&process_lock);
+}
+
+/* process_lock is held, and nobody holds a reference. */
+static void open_remove(struct adapter *adapter)
+{
+    if (adapter->open_previous)
+        adapter->open_previous->open_next = adapter->open_next;
+    else
+        open_first = adapter->open_next;
+    if (adapter->open_next)
+        adapter->open_next->open_previous = adapter->open_previous;
+    else
+        open_last = adapter->open_previous;
+    open_count--;
+}
+
+unsigned adapter_count(unsigned long long *opened)
+{
+    unsigned count;
+
+    os_mutex_lock(&process_lock);
+    count = open_count;
+    *opened = opened_total;
+    os_mutex_unlock(&process_lock);
+    return count;
+}
+
+void adapter_walk(void (*fn)(struct adapter *adapter, void *context), void *context)
+{
+    struct adapter **list;
+    unsigned count = 0;
+
+    os_mutex_lock(&process_lock);
+    list = malloc((open_count + 1) * sizeof(struct adapter *));
+    for (struct adapter *a = open_first; list && a; a = a->open_next) {
+        atomic_fetch_add_explicit(&a->object.references, 1, memory_order_relaxed);
+        list[count++] = a;
+    }
+    os_mutex_unlock(&process_lock);
+    for (unsigned i = 0; i < count; i++) {
+        fn(list[i], context);
+        adapter_unref(list[i]);
+    }
+    free(list);
 }
 
 /* ---- open ---- */
@@ -94,6 +161,7 @@ static struct adapter *adapter_alloc(const struct os_interface *interface,
     adapter->object.class = &adapter_class;
     adapter->object.adapter = adapter;
     adapter->object.id = object_next_id();
+    adapter->object.origin = origin_take();
     atomic_init(&adapter->object.references, 1);
     return adapter;
 }
@@ -103,6 +171,7 @@ static void adapter_free(struct adapter *adapter)
     mem_table_free(adapter->tokens);
     os_mutex_destroy(&adapter->table_lock);
     free(adapter->object.reason);
+    origin_free(adapter->object.origin);
     free(adapter);
 }
 
@@ -135,6 +204,7 @@ NTSTATUS adapter_open(const struct os_interface *interface, const struct options
         return open_failed(ADAPTER_RESOURCES, error, size, "no memory for an adapter");
     }
     adapter->object.home = engine_shard_next();
+    open_insert(adapter);
     log_info("adapter #%u: opened on %s (index %u), NDKPI %u.%u", adapter->object.id,
              interface->name, interface->index, runs.Major, runs.Minor);
     *out = adapter;
@@ -157,6 +227,13 @@ static bool close_inside_callback(struct adapter *adapter)
     if (tolerant && strcmp(tolerant, "1") == 0)
         return true;
     abort();
+}
+
+static void close_report_line(void *context, const char *text)
+{
+    const struct adapter *adapter = context;
+
+    log_error("adapter #%u: waits for %s", adapter->object.id, text);
 }
 
 /* What the close waits for, in one line. Any objects that end meanwhile end after us: they leave
@@ -187,6 +264,8 @@ static void close_report(struct adapter *adapter)
     log_error("adapter #%u: close waits since 5 s for %u object%s: %s%s, rule C9",
               adapter->object.id, count, count == 1 ? "" : "s",
               count ? text : "a callback of the adapter", shown < count ? ", ..." : "");
+    if (adapter->object.origin)
+        adapter_left_tell(adapter, close_report_line, adapter);
 }
 
 static void close_wait(struct adapter *adapter)
@@ -207,11 +286,28 @@ static void close_wait(struct adapter *adapter)
             os_mutex_lock(&process_lock);
         }
     }
+    open_remove(adapter);
     os_mutex_unlock(&process_lock);
+}
+
+/* Who made the oldest mapping that is left; forgets all of them. */
+static void lam_origin(struct adapter *adapter, char *text, size_t size)
+{
+    struct lam_record *r, *next;
+
+    text[0] = '\0';
+    for (r = adapter->lams; r; r = next) {
+        next = r->next;
+        origin_text(r->origin, text, size);
+        origin_free(r->origin);
+        free(r);
+    }
+    adapter->lams = NULL;
 }
 
 void adapter_close(struct adapter *adapter)
 {
+    char made[NT_FINDING_TEXT - 90];
     unsigned lams;
 
     if (close_inside_callback(adapter))
@@ -227,9 +323,11 @@ void adapter_close(struct adapter *adapter)
     os_mutex_lock(&adapter->table_lock);
     lams = adapter->outstanding_lams;
     os_mutex_unlock(&adapter->table_lock);
-    if (lams)
-        nt_finding("adapter #%u: closed with %u logical address mapping%s not released, rule L11",
-                   adapter->object.id, lams, lams == 1 ? "" : "s");
+    if (lams) {
+        lam_origin(adapter, made, sizeof made);
+        nt_finding("adapter #%u: closed with %u logical address mapping%s not released, rule L11%s",
+                   adapter->object.id, lams, lams == 1 ? "" : "s", made);
+    }
     log_info("adapter #%u: closed", adapter->object.id);
     adapter_free(adapter);
     engine_put();

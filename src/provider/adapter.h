@@ -32,6 +32,15 @@ struct adapter {
     os_mutex table_lock;       /* leaf: live list and reason strings */
     struct object *live;       /* every object that is not gone */
     unsigned outstanding_lams; /* table lock */
+    struct lam_record *lams;   /* those of them whose making was recorded; table lock */
+    struct adapter *open_next, *open_previous; /* all open adapters; process lock */
+};
+
+/* A mapping that is not released yet, where origins are recorded. */
+struct lam_record {
+    struct lam_record *next;
+    const void *lam;
+    struct origin *origin;
 };
 
 /* NDIS_STATUS_BAD_VERSION and NDIS_STATUS_RESOURCES, without the NDIS headers. */
@@ -53,6 +62,13 @@ void adapter_close(struct adapter *adapter);
 /* References on the adapter, under the process lock; object_ref/object_unref come here. */
 void adapter_ref(struct adapter *adapter);
 void adapter_unref(struct adapter *adapter);
+
+/* Calls fn for each adapter that is open or closing, in the order of their opening, with a
+ * reference held and no lock. One that is opened meanwhile may be left out. */
+void adapter_walk(void (*fn)(struct adapter *adapter, void *context), void *context);
+
+/* How many adapters are open or closing, and how many were opened in this process. */
+unsigned adapter_count(unsigned long long *opened);
 
 /* Is this one of the adapter's addresses? (Loopback adapters own all of 127.0.0.0/8.) */
 bool adapter_owns_address(const struct adapter *adapter, const struct os_addr *address);

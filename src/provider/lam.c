@@ -9,11 +9,13 @@
  * released twice, or was never built, is found.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/red.h"
 #include "provider/adapter.h"
 #include "provider/mr.h"
+#include "provider/origin.h"
 #include "provider/pages.h"
 
 static NTSTATUS lam_fail(struct adapter *adapter, NTSTATUS status, const char *reason)
@@ -43,6 +45,40 @@ static void lam_translate(struct adapter *adapter, NDK_LOGICAL_ADDRESS_MAPPING *
 
     for (ULONG i = 0; adapter->options.scattered && i < lam->AdapterPageCount; i++)
         pages[i] = pages_to_logical(true, pages[i]);
+}
+
+/* One more that is not released. origin is the count's now, and may be NULL. */
+static void lam_count(struct adapter *adapter, const NDK_LOGICAL_ADDRESS_MAPPING *lam,
+                      struct origin *origin)
+{
+    struct lam_record *record = origin ? malloc(sizeof *record) : NULL;
+
+    os_mutex_lock(&adapter->table_lock);
+    adapter->outstanding_lams++;
+    if (record) {
+        *record = (struct lam_record){adapter->lams, lam, origin};
+        adapter->lams = record;
+    }
+    os_mutex_unlock(&adapter->table_lock);
+    if (!record)
+        origin_free(origin);
+}
+
+static void lam_uncount(struct adapter *adapter, const NDK_LOGICAL_ADDRESS_MAPPING *lam)
+{
+    struct lam_record **at, *record;
+
+    os_mutex_lock(&adapter->table_lock);
+    adapter->outstanding_lams--;
+    for (at = &adapter->lams; *at && (*at)->lam != lam;)
+        at = &(*at)->next;
+    record = *at;
+    if (record)
+        *at = record->next;
+    os_mutex_unlock(&adapter->table_lock);
+    if (record)
+        origin_free(record->origin);
+    free(record);
 }
 
 static NTSTATUS lam_now(struct adapter *adapter, MDL *mdl, SIZE_T length,
@@ -79,9 +115,7 @@ static NTSTATUS lam_now(struct adapter *adapter, MDL *mdl, SIZE_T length,
     lam->AdapterContext = adapter;
     *lam_size = (ULONG)need;
     *fbo = RED("lam-fbo-zero") ? 0 : extent.fbo;
-    os_mutex_lock(&adapter->table_lock);
-    adapter->outstanding_lams++;
-    os_mutex_unlock(&adapter->table_lock);
+    lam_count(adapter, lam, origin_take());
     return STATUS_SUCCESS;
 }
 
@@ -117,7 +151,5 @@ VOID lam_release(NDK_ADAPTER *ndk, NDK_LOGICAL_ADDRESS_MAPPING *lam)
         return;
     }
     lam->AdapterContext = NULL;
-    os_mutex_lock(&adapter->table_lock);
-    adapter->outstanding_lams--;
-    os_mutex_unlock(&adapter->table_lock);
+    lam_uncount(adapter, lam);
 }

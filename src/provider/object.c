@@ -18,6 +18,7 @@
 #include "nt/nt.h"
 #include "provider/adapter.h"
 #include "provider/early.h"
+#include "provider/origin.h"
 #include "provider/versions.h"
 
 static atomic_uint last_id;
@@ -71,6 +72,7 @@ struct object *object_new(const struct object_class *class, struct object *paren
     object->id = object_next_id();
     atomic_init(&object->references, 1);
     atomic_init(&object->closed, false);
+    object->origin = origin_take();
     object_follow(object, parent);
     live_insert(object);
     return object;
@@ -97,6 +99,7 @@ static void object_destroy(struct object *object)
         free(object->strand);
     }
     free(object->reason);
+    origin_free(object->origin);
     free(object);
     /* Later ones first: the parent, which keeps the adapter alive, goes last. */
     while (count)

@@ -34,6 +34,7 @@
 struct adapter;
 struct early;
 struct object;
+struct origin;
 struct strand;
 
 struct object_class {
@@ -80,6 +81,7 @@ struct object {
     struct strand *strand; /* from object_strand(), or NULL */
     struct object *live_next, *live_previous; /* adapter's table */
     char *reason;                             /* last failure, or NULL; table lock */
+    struct origin *origin;                    /* who made it, or NULL: not recorded */
 };
 
 _Static_assert(offsetof(struct object, dispatch) == offsetof(NDK_CQ, Dispatch), "public face");
