@@ -13,7 +13,7 @@ export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_J
 # One thing at a time: the parallel work is below, in ninja, make or ctest.
 .NOTPARALLEL:
 
-.PHONY: default help build demo check red asan tsan clang coverage format format-check install clean \
+.PHONY: default help build demo check red asan tsan clang coverage format format-check install deb clean \
 	bare witness fuzz setup-build setup-test
 
 default: build
@@ -33,6 +33,7 @@ help:
 	@echo "make bare          demo and check in a minimal Debian root (root, mmdebstrap)"
 	@echo "make format        lay out the sources; make format-check only looks"
 	@echo "make install       into PREFIX ($(PREFIX)), below DESTDIR"
+	@echo "make deb           a Debian package, in build/package"
 	@echo "make clean         remove build*/"
 
 build:
@@ -72,6 +73,11 @@ format-check:
 install:
 	@scripts/build.sh build programs
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+deb:
+	@scripts/build.sh build programs
+	@cd build && cpack -G DEB -B package
+	@ls build/package/*.deb
 
 clean:
 	rm -rf build build-*

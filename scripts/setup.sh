@@ -107,6 +107,7 @@ examine() {
     need libc6-dev "headers of the C library" check_compiler
     need pkg-config "finds libraries" have pkg-config
     want libisal-dev "faster CRC32C; built without it otherwise" check_header isa-l.h
+    want scdoc "makes the manual pages; installed without them otherwise" have scdoc
     if [ "$purpose" = test ]; then
         need libcmocka-dev "unit tests" \
             check_header cmocka.h stdarg.h stddef.h stdint.h setjmp.h
