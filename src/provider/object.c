@@ -115,21 +115,44 @@ static void object_close_call(struct object *object)
     callback_leave(before);
 }
 
+static void object_end(struct object *object, struct engine_shard *where);
+static bool object_is_adapter(const struct object *object);
+
+/* A breach, not a service: the antecedents end on another shard, beside the callback that is about
+ * to run. (On this one their completions would wait for it.) Returns the adapter, which has to
+ * outlive the rest. */
+static struct adapter *antecedents_fall(struct object *object)
+{
+    struct engine_shard *other = engine_shard_next();
+
+    if (other == engine_self())
+        other = engine_shard_next();
+    adapter_ref(object->adapter);
+    while (object->antecedent_count) {
+        struct object *antecedent = object->antecedents[--object->antecedent_count];
+
+        if (object_is_adapter(antecedent))
+            adapter_unref(antecedent->adapter);
+        else if (atomic_fetch_sub_explicit(&antecedent->references, 1, memory_order_acq_rel) == 1)
+            object_end(antecedent, other);
+    }
+    return object->adapter;
+}
+
 static void object_close_run(struct engine_item *item)
 {
     struct object *object = CONTAINING_RECORD(item, struct object, close_item);
     struct early *early = object->early;
+    struct adapter *kept = NULL;
 
-    if (RED("object-antecedents-fall-before-return")) {
-        while (object->antecedent_count > 1)
-            object_unref(object->antecedents[--object->antecedent_count]);
-        object_unref(object->antecedents[0]);
-        object->antecedent_count = 0;
-    }
+    if (RED("object-antecedents-fall-before-return"))
+        kept = antecedents_fall(object);
     object_close_call(object);
     if (RED("object-closes-twice"))
         object_close_call(object);
     object_destroy(object);
+    if (kept)
+        adapter_unref(kept);
     if (early)
         early_returned(early);
 }

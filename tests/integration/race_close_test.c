@@ -336,12 +336,112 @@ static void the_adapter_goes_with_its_last_object(void **state)
     softndk_set_pend("never");
 }
 
+/* ---- a post remembered in a callback, whose queue pair goes before the callback returns -------
+ */
+
+struct late {
+    pthread_t thread; /* that ran the last notification */
+    NDK_QP *qp;       /* to post on; NULL: only the thread is noted */
+    NDK_SGE sge;
+    NTSTATUS posted;
+    atomic_bool entered, go;
+};
+
+static void late_notified(struct queue *queue, void *context)
+{
+    struct late *late = context;
+
+    (void)queue;
+    late->thread = pthread_self();
+    if (!late->qp)
+        return;
+    late->posted = late->qp->Dispatch->NdkSend(late->qp, late, &late->sge, 1, 0);
+    atomic_store(&late->entered, true);
+    while (!atomic_load(&late->go))
+        test_sleep_ms(1);
+}
+
+/* The client gets an empty Send, and its notification runs. */
+static void late_notify(struct pair *pair)
+{
+    NDK_QP *to = pair->client.qp, *from = pair->server.qp;
+    NDK_CQ *cq = pair->client.receive.cq;
+
+    assert_int_equal(to->Dispatch->NdkReceive(to, NULL, NULL, 0), STATUS_SUCCESS);
+    cq->Dispatch->NdkArmCq(cq, NDK_CQ_NOTIFY_ANY);
+    assert_int_equal(from->Dispatch->NdkSend(from, NULL, NULL, 0, 0), STATUS_SUCCESS);
+}
+
+/* A connected pair; late->thread is that of its client's notifications. */
+static void late_open(struct pair *pair, struct late *late)
+{
+    memset(late, 0, sizeof *late);
+    pair_open(pair, "127.0.0.1", NULL, NULL);
+    pair->client.receive.in_callback = late_notified;
+    pair->client.receive.context = late;
+    late_notify(pair);
+    assert_int_equal(queue_next(&pair->client.receive).Status, STATUS_SUCCESS);
+    wait_until(atomic_load(&pair->client.receive.notified) != 0, "a notification");
+}
+
+/*
+ * The callback of one connection posts on another, whose connector and queue pair are closed, to
+ * the end, before the callback returns and the post is looked after: nothing may touch the queues
+ * then.
+ */
+static void a_post_outlived_by_its_callback(void **state)
+{
+    static struct pair pairs[8];
+    static struct late late[8];
+    static struct queue one_more[8];
+    struct pair *victim = &pairs[0], *bystander = NULL;
+    struct late *other = NULL;
+    struct memory memory;
+    NDK_RESULT_EX result;
+    unsigned count;
+
+    (void)state;
+    late_open(victim, &late[0]);
+    make_memory(victim->client.pd, 4096, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &memory);
+    for (count = 1; count < 8 && !other; count++) {
+        /* Homes go around: one more object, and the next pair has the other one. */
+        make_queue(victim->client.adapter, 1, &one_more[count]);
+        late_open(&pairs[count], &late[count]);
+        if (!pthread_equal(late[count].thread, late[0].thread)) {
+            bystander = &pairs[count];
+            other = &late[count];
+        }
+    }
+    assert_non_null(other); /* on another shard than the victim */
+    other->sge = memory_sge(&memory, 0, 64);
+    other->qp = victim->client.qp;
+    late_notify(bystander);
+    wait_until(atomic_load(&other->entered), "the callback of the other connection");
+    assert_int_equal(other->posted, STATUS_SUCCESS);
+    CLOSE(victim->client.connector, NdkCloseConnector);
+    CLOSE(victim->client.qp, NdkCloseQp);
+    victim->client.connector = NULL;
+    victim->client.qp = NULL;
+    assert_true(queue_try(&victim->client.initiator, &result, 1000));
+    assert_ptr_equal(result.RequestContext, other);
+    assert_int_equal(result.Status, STATUS_CANCELLED);
+    other->qp = NULL;
+    atomic_store(&other->go, true);
+    assert_int_equal(queue_next(&bystander->client.receive).Status, STATUS_SUCCESS);
+    free_memory(&memory);
+    for (unsigned i = 1; i < count; i++)
+        CLOSE(one_more[i].cq, NdkCloseCq);
+    for (unsigned i = 0; i < count; i++)
+        pair_close(&pairs[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_while_another_thread_transmits),
         cmocka_unit_test(a_full_socket_closed_while_a_callback_posts),
         cmocka_unit_test(the_adapter_goes_with_its_last_object),
+        cmocka_unit_test(a_post_outlived_by_its_callback),
     };
     const char *text = getenv("SOFTNDK_TEST_SEED");
     unsigned seed = text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)test_now_ms();
