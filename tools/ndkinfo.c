@@ -20,14 +20,15 @@ static const char usage[] =
     "usage: ndkinfo [--json] [--profile NAME] [ADAPTER...]\n"
     "                                      what adapters can do; without ADAPTER all interfaces\n"
     "                                      that are up\n"
+    "       ndkinfo --config               the configuration in force, with the line that says it\n"
     "       ndkinfo --options              the options of SOFTNDK_OPTIONS: name, default, range\n"
     "       ndkinfo --profiles             the profiles that can be chosen: name, file\n"
     "       ndkinfo -h, --help\n"
     "       ndkinfo --version\n"
     "\n"
-    "ADAPTER is an interface's name (eth0), one of its addresses (127.0.0.1, fe80::1%eth0) or its\n"
-    "index (2, if2). Lines are \"Name: value\"; an empty line stands between adapters. Sizes are\n"
-    "bytes, depths and counts are entries.\n"
+    "ADAPTER is an interface's name or alias (eth0), one of its addresses (127.0.0.1,\n"
+    "fe80::1%eth0) or its index (2, if2). Lines are \"Name: value\"; an empty line stands between\n"
+    "adapters. Sizes are bytes, depths and counts are entries.\n"
     "\n"
     "exit status: 0, 1 when an adapter could not be opened or asked, 2 for wrong arguments, an\n"
     "ADAPTER that is not here among them\n";
@@ -100,15 +101,16 @@ static void tell_bool(const char *name, bool value)
     end_fact();
 }
 
-static void tell_addresses(const struct softndk_adapter *interface)
+static void tell_addresses(const char *name, const struct softndk_adapter *interface,
+                           const char (*addresses)[SOFTNDK_ADDRESS_MAX])
 {
-    begin_fact("Addresses");
+    begin_fact(name);
     if (json)
         putchar('[');
     for (ULONG i = 0; i < interface->address_count && i < SOFTNDK_ADDRESSES_MAX; i++) {
         if (i > 0)
             fputs(json ? ", " : " ", stdout);
-        put_text(interface->addresses[i]);
+        put_text(addresses[i]);
     }
     if (json)
         putchar(']');
@@ -183,7 +185,9 @@ static void tell_interface(const struct softndk_adapter *interface)
     tell_bool("Up", interface->up);
     tell_bool("Loopback", interface->loopback);
     tell_number("Mtu", interface->mtu);
-    tell_addresses(interface);
+    tell_addresses("Addresses", interface, interface->addresses);
+    tell_text("HostInterface", interface->host);
+    tell_addresses("HostAddresses", interface, interface->host_addresses);
 }
 
 /* An exit status; what went wrong is told. */
@@ -320,8 +324,13 @@ static int show_all(char **selectors, int count)
 static int show_text(size_t (*describe)(char *text, size_t size))
 {
     size_t size = describe(NULL, 0) + 1;
-    char *text = malloc(size);
+    char *text;
 
+    if (size == 1) { /* only the configuration can be missing */
+        tool_report_open("configuration", STATUS_INVALID_PARAMETER);
+        return TOOL_FAILED;
+    }
+    text = malloc(size);
     if (!text) {
         tool_say("no memory");
         return TOOL_FAILED;
@@ -356,6 +365,8 @@ int main(int argc, char **argv)
             return tool_usage_error("--profile: need a name (ndkinfo --profiles lists them)");
         else if (strcmp(argv[i], "--options") == 0)
             describe = softndk_options_describe, alone = argv[i];
+        else if (strcmp(argv[i], "--config") == 0)
+            describe = softndk_config_describe, alone = argv[i];
         else if (strcmp(argv[i], "--profiles") == 0)
             describe = softndk_profiles_describe, alone = argv[i];
         else

@@ -18,8 +18,8 @@ typedef NTSTATUS NETIO_STATUS;
 #define NETIO_SUCCESS(x) ((x) == STATUS_SUCCESS)
 #define NETIOAPI_API     NETIO_STATUS NTAPI
 
-/* What is known of an interface. Here: its names, index, type, MTU in bytes, and whether it is up;
- * link addresses, speeds (bits a second) and counters are 0. */
+/* What is known of an interface. Here: its names, index, type, MTU in bytes, link address, and
+ * whether it is up; speeds (bits a second) and counters are 0. */
 typedef struct _MIB_IF_ROW2 {
     NET_LUID InterfaceLuid;
     NET_IFINDEX InterfaceIndex;

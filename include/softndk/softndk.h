@@ -13,6 +13,10 @@
  * snprintf does.
  *
  * Environment, read once a process unless said otherwise:
+ *   SOFTNDK_CONFIG    the configuration's file: interfaces, addresses, options, registry values;
+ *                     docs/configuration.md, softndk_config_describe()
+ *   SOFTNDK_INTERFACES  INDEX=ADDRESS[=HOST][,...]: interfaces without a file
+ *   SOFTNDK_PEERS     ADDRESS=HOST[,...]: addresses of peers without a file
  *   SOFTNDK_OPTIONS   key=value[,key=value...]; read at each open; softndk_options_describe()
  *   SOFTNDK_PROFILE   a profile's name; read at each open; softndk_profiles_describe()
  *   SOFTNDK_PROFILE_DIR  the directory of the profiles, instead of those of the installation
@@ -47,10 +51,10 @@ const char *softndk_version_string(void);
 /*
  * Opens an adapter on one interface of this host.
  *
- * selector  which interface: its name ("lo", "eth0"), one of its addresses ("127.0.0.1",
- *           "fe80::1%eth0"; a loopback interface owns all of 127.0.0.0/8), or its index ("12",
- *           "if12"). A name wins over an index of the same text. NULL or "": the first interface,
- *           by index, that is up. One that is down can be opened when it is named.
+ * selector  which interface: its name or alias ("lo", "Ethernet 2"), one of its addresses
+ *           ("127.0.0.1", "fe80::1%eth0"; a loopback interface owns all of 127.0.0.0/8), or its
+ *           index ("12", "if12"). A name wins over an index of the same text. NULL or "": the first
+ * interface of softndk_adapter_list() that is up. One that is down can be opened when it is named.
  * options   "key=value[,key=value...]", on top of SOFTNDK_OPTIONS; NULL: none. The adapter keeps a
  *           copy. "ndkpi=1.2" caps the version offered. "profile=NAME" begins with the values of
  *           that profile instead of the defaults; it wins over SOFTNDK_PROFILE.
@@ -63,7 +67,7 @@ const char *softndk_version_string(void);
  * process starts the library's threads, the last close ends them.
  * IRQL PASSIVE_LEVEL. Statuses:
  *   STATUS_SUCCESS
- *   STATUS_INVALID_PARAMETER       a bad option or profile, or out is NULL
+ *   STATUS_INVALID_PARAMETER       a bad option, profile or configuration, or out is NULL
  *   STATUS_NOT_FOUND               no such interface
  *   0xC0010004                     NDIS_STATUS_BAD_VERSION: that version is not offered
  *   STATUS_INSUFFICIENT_RESOURCES  memory, threads, descriptors
@@ -72,7 +76,7 @@ const char *softndk_version_string(void);
 NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VERSION version,
                               NDK_ADAPTER **out);
 
-/* Why the last open (list, route) of this thread failed; empty after a success. */
+/* Why the last open (list, route, config) of this thread failed; empty after a success. */
 size_t softndk_open_error(char *text, size_t size);
 
 /*
@@ -83,24 +87,27 @@ size_t softndk_open_error(char *text, size_t size);
  */
 void softndk_close_adapter(NDK_ADAPTER *adapter);
 
-#define SOFTNDK_NAME_MAX      16
+#define SOFTNDK_NAME_MAX      64
 #define SOFTNDK_ADDRESS_MAX   80 /* an address as text, with brackets, scope and port */
 #define SOFTNDK_ADDRESSES_MAX 16
 
 /* One interface that can be opened. */
 struct softndk_adapter {
     char name[SOFTNDK_NAME_MAX]; /* a selector */
-    ULONG index;                 /* the host's interface index */
+    ULONG index;                 /* the configured interface index, or the host's */
     ULONG mtu;                   /* octets */
     BOOLEAN up, loopback;
     ULONG address_count;
     char addresses[SOFTNDK_ADDRESSES_MAX][SOFTNDK_ADDRESS_MAX]; /* each one a selector too */
+    char host[SOFTNDK_NAME_MAX]; /* the host's interface below; empty: it is not here */
+    char host_addresses[SOFTNDK_ADDRESSES_MAX][SOFTNDK_ADDRESS_MAX]; /* the host's, in that order */
 };
 
 /*
- * Lists the interfaces by index. Fills at most max entries (list may be NULL when max is 0);
- * *count: how many there are. STATUS_SUCCESS, STATUS_INVALID_PARAMETER (no count),
- * STATUS_INSUFFICIENT_RESOURCES. IRQL PASSIVE_LEVEL.
+ * Lists the interfaces: those of the configuration, then the host's own, each by index. Fills at
+ * most max entries (list may be NULL when max is 0); *count: how many there are. STATUS_SUCCESS,
+ * STATUS_INVALID_PARAMETER (no count, or a bad configuration), STATUS_INSUFFICIENT_RESOURCES. IRQL
+ * PASSIVE_LEVEL.
  */
 NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *count);
 
@@ -109,8 +116,9 @@ NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *co
  * peer      an address as text; a port is ignored
  * selector  receives the interface name, for softndk_open_adapter(); SOFTNDK_NAME_MAX suffices
  * source    receives the local address (text, no port) that the host would use; may be NULL
- * STATUS_SUCCESS, STATUS_INVALID_PARAMETER (not an address), STATUS_NETWORK_UNREACHABLE (no route),
- * STATUS_NOT_FOUND (no interface has that address), STATUS_BUFFER_TOO_SMALL. IRQL PASSIVE_LEVEL.
+ * STATUS_SUCCESS, STATUS_INVALID_PARAMETER (not an address, or a bad configuration),
+ * STATUS_NETWORK_UNREACHABLE (no route), STATUS_NOT_FOUND (no interface has that address),
+ * STATUS_BUFFER_TOO_SMALL. IRQL PASSIVE_LEVEL.
  */
 NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t selector_size,
                                    char *source, size_t source_size);
@@ -218,6 +226,10 @@ NTSTATUS softndk_set_fail(const char *rules);
 
 /* The options as a table, one a line: name, default, range, unit, meaning. */
 size_t softndk_options_describe(char *text, size_t size);
+
+/* The configuration in force, a line each with the place that says it ("FILE:LINE"). 0: it is
+ * wrong, softndk_open_error() says how. */
+size_t softndk_config_describe(char *text, size_t size);
 
 /* The profiles that can be chosen, two lines each: name and what it is; its file. */
 size_t softndk_profiles_describe(char *text, size_t size);

@@ -13,8 +13,10 @@
 #include "conn/reason_text.h"
 #include "base/options.h"
 #include "base/red.h"
+#include "ndis/interfaces.h"
 #include "nt/nt.h"
 #include "provider/adapter.h"
+#include "provider/address.h"
 #include "provider/hooks.h"
 #include "provider/settings.h"
 #include "provider/sockaddr.h"
@@ -63,8 +65,16 @@ size_t softndk_open_error(char *text, size_t size)
 /* All interfaces, to be freed; *count of them. NULL: the error is left. */
 static struct os_interface *interfaces(unsigned *count, NTSTATUS *status)
 {
-    struct os_interface *list = calloc(INTERFACES_MAX, sizeof *list);
-    int n = list ? os_interfaces(list, INTERFACES_MAX) : -ENOMEM;
+    struct os_interface *list;
+    char text[1024];
+    int n;
+
+    if (!interfaces_ready(text, sizeof text)) {
+        *status = failed(STATUS_INVALID_PARAMETER, "%s", text);
+        return NULL;
+    }
+    list = calloc(INTERFACES_MAX, sizeof *list);
+    n = list ? interfaces_list(list, INTERFACES_MAX) : -ENOMEM;
 
     if (n < 0) {
         free(list);
@@ -93,21 +103,11 @@ static bool selector_index(const char *text, uint32_t *index)
     return true;
 }
 
-static bool interface_owns(const struct os_interface *it, const struct os_addr *address)
-{
-    if (it->loopback && address->family == OS_FAMILY_V4 && address->ip[0] == 127)
-        return true;
-    for (unsigned i = 0; i < it->addr_count; i++)
-        if (os_addr_ip_equal(&it->addr[i], address))
-            return true;
-    return false;
-}
-
 static const struct os_interface *find_address(const struct os_interface *list, unsigned count,
                                                const struct os_addr *address)
 {
     for (unsigned i = 0; i < count; i++)
-        if (interface_owns(&list[i], address))
+        if (address_is_of(&list[i], address))
             return &list[i];
     return NULL;
 }
@@ -140,6 +140,20 @@ static const struct os_interface *find_selected(const struct os_interface *list,
 
 /* ---- adapters ---- */
 
+static NTSTATUS no_interface(const char *selector)
+{
+    char text[OS_ADDR_TEXT_MAX];
+    struct os_addr host, ndk;
+
+    if (selector && os_addr_parse(selector, &host) == 0 && address_map_ndk(&host, &ndk))
+        return failed(STATUS_NOT_FOUND,
+                      "no interface for \"%s\": it is the host's address of %s (need that)",
+                      selector, os_addr_text(&ndk, false, text));
+    return failed(STATUS_NOT_FOUND,
+                  "no interface for \"%s\" (need a name, an address of this host, or an index)",
+                  selector && *selector ? selector : "the first that is up");
+}
+
 NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VERSION version,
                               NDK_ADAPTER **out)
 {
@@ -154,24 +168,21 @@ NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VER
     last_error[0] = '\0';
     if (!out)
         return failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
-    if (!settings_for_open(&settings, options, text, sizeof text))
-        return failed(STATUS_INVALID_PARAMETER, "%s", text);
     if (hooks_environment_error())
         return failed(STATUS_INVALID_PARAMETER, "%s", hooks_environment_error());
     list = interfaces(&count, &status);
     if (!list)
         return status;
     interface = find_selected(list, count, selector);
-    if (interface) {
+    if (!interface) {
+        status = no_interface(selector);
+    } else if (!interfaces_settings(interface->index, options, &settings, text, sizeof text)) {
+        status = failed(STATUS_INVALID_PARAMETER, "%s", text);
+    } else {
         text[0] = '\0';
         status = adapter_open(interface, &settings, version, &adapter, text, sizeof text);
         if (status != STATUS_SUCCESS)
             failed(status, "%s", text);
-    } else {
-        status = failed(STATUS_NOT_FOUND,
-                        "no interface for \"%s\" (need a name, an address of this host, or an "
-                        "index)",
-                        selector && *selector ? selector : "the first that is up");
     }
     free(list);
     if (status == STATUS_SUCCESS)
@@ -207,8 +218,14 @@ NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *co
         to->up = all[i].up;
         to->loopback = all[i].loopback;
         to->address_count = all[i].addr_count;
-        for (unsigned k = 0; k < all[i].addr_count; k++)
-            os_addr_text(&all[i].addr[k], false, to->addresses[k]);
+        interfaces_host(&all[i], to->host);
+        for (unsigned k = 0; k < all[i].addr_count; k++) {
+            struct os_addr host = all[i].addr[k];
+
+            os_addr_text(&host, false, to->addresses[k]);
+            (void)address_map_host(&all[i].addr[k], &host);
+            os_addr_text(&host, false, to->host_addresses[k]);
+        }
     }
     free(all);
     *count = n;
@@ -220,7 +237,7 @@ NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t sele
 {
     const struct os_interface *interface;
     struct os_interface *list;
-    struct os_addr to, from;
+    struct os_addr to, from = {0};
     NTSTATUS status = STATUS_SUCCESS;
     char text[OS_ADDR_TEXT_MAX];
     unsigned count;
@@ -229,16 +246,15 @@ NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t sele
     last_error[0] = '\0';
     if (!peer || os_addr_parse(peer, &to) < 0)
         return failed(STATUS_INVALID_PARAMETER, "\"%s\" is not an address", peer ? peer : "");
-    rc = os_route_source(&to, &from);
-    if (rc < 0)
-        return failed(STATUS_NETWORK_UNREACHABLE, "no route to %s (error %d)",
-                      os_addr_text(&to, false, text), -rc);
     list = interfaces(&count, &status);
     if (!list)
         return status;
-    interface = find_address(list, count, &from);
+    interface = interfaces_route(list, count, &to, &from, &rc);
     os_addr_text(&from, false, text);
-    if (!interface)
+    if (rc < 0)
+        status = failed(STATUS_NETWORK_UNREACHABLE, "no route to %s (error %d)",
+                        os_addr_text(&to, false, text), -rc);
+    else if (!interface)
         status = failed(STATUS_NOT_FOUND, "no interface has the address %s", text);
     else if (answer(interface->name, selector, selector_size) >= selector_size ||
              (source && answer(text, source, source_size) >= source_size))
@@ -363,5 +379,30 @@ size_t softndk_profiles_describe(char *text, size_t size)
     if (size)
         text[0] = '\0';
     settings_profiles(describe_profile, &d);
+    return d.used;
+}
+
+static void describe_line(void *context, const char *line)
+{
+    struct describing *d = context;
+
+    if (d->used < d->size)
+        snprintf(d->text + d->used, d->size - d->used, "%s\n", line);
+    d->used += strlen(line) + 1;
+}
+
+size_t softndk_config_describe(char *text, size_t size)
+{
+    struct describing d = {text, size, 0};
+    char error[1024];
+
+    if (size)
+        text[0] = '\0';
+    last_error[0] = '\0';
+    if (!interfaces_ready(error, sizeof error)) {
+        failed(STATUS_INVALID_PARAMETER, "%s", error);
+        return 0;
+    }
+    interfaces_tell(describe_line, &d);
     return d.used;
 }

@@ -6,10 +6,9 @@
  *     frmr_pages = 16
  *     ndkpi = 2.1
  *
- * Keys and values are those of base/options.h, each key at most once. Lines end with LF or CR LF;
- * the last one need not. Settings are of printable ASCII; comments may hold anything but NUL.
- * Pure: the text comes from the caller, and nothing is changed unless all of it is good. Which
- * profiles there are, and where, is provider/settings.h.
+ * Keys and values are those of base/options.h, each key at most once; lines are those of
+ * base/config.h, without sections and quotes. Pure: the text comes from the caller, and nothing is
+ * changed unless all of it is good. Which profiles there are, and where, is provider/settings.h.
  */
 #ifndef SOFTNDK_BASE_PROFILE_H
 #define SOFTNDK_BASE_PROFILE_H

@@ -11,6 +11,7 @@
 
 #include "base/red.h"
 #include "nt/nt.h"
+#include "nt/utf.h"
 #include "os/os.h"
 
 static int (*interface_list)(struct os_interface *out, unsigned max) = os_interfaces;
@@ -48,14 +49,10 @@ static bool find(uint32_t index, ULONG64 luid, struct os_interface *out)
     return found && !RED("nt-interface-not-found");
 }
 
-static SIZE_T widen(const char *name, WCHAR *out)
+/* A name in NT's form, to be freed; NULL without memory. */
+static WCHAR *wide_name(const struct os_interface *i, size_t *units)
 {
-    SIZE_T n = 0;
-
-    for (; name[n]; n++)
-        out[n] = (WCHAR)(unsigned char)name[n];
-    out[n] = 0;
-    return n;
+    return nt_utf16_of_utf8(i->name, strlen(i->name), units);
 }
 
 NETIOAPI_API ConvertInterfaceIndexToLuid(NET_IFINDEX InterfaceIndex, PNET_LUID InterfaceLuid)
@@ -76,15 +73,20 @@ NETIOAPI_API ConvertInterfaceLuidToAlias(const NET_LUID *InterfaceLuid, PWSTR In
                                          SIZE_T Length)
 {
     struct os_interface found;
+    WCHAR *name;
+    size_t units;
 
     (void)nt_irql_at_most(PASSIVE_LEVEL, "ConvertInterfaceLuidToAlias", NT_CALLER);
     if (!InterfaceLuid || !InterfaceAlias || InterfaceLuid->Value == 0 ||
         !find(0, InterfaceLuid->Value, &found))
         return STATUS_INVALID_PARAMETER;
-    if (Length <= strlen(found.name))
-        return STATUS_NO_MEMORY;
-    (void)widen(found.name, InterfaceAlias);
-    return STATUS_SUCCESS;
+    name = wide_name(&found, &units);
+    if (name && units < Length)
+        memcpy(InterfaceAlias, name, (units + 1) * sizeof *name);
+    else
+        units = Length;
+    free(name);
+    return units < Length ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
 /* A GUID that is the interface's for as long as its index. */
@@ -100,13 +102,19 @@ static GUID guid_of(const struct os_interface *i)
 
 NETIOAPI_API GetIfEntry2(PMIB_IF_ROW2 Row)
 {
+    static const uint8_t none[6];
     struct os_interface found;
+    WCHAR *name;
+    size_t units;
 
     (void)nt_irql_at_most(PASSIVE_LEVEL, "GetIfEntry2", NT_CALLER);
     if (!Row || (Row->InterfaceLuid.Value == 0 && Row->InterfaceIndex == 0))
         return STATUS_INVALID_PARAMETER;
     if (!find(Row->InterfaceLuid.Value ? 0 : Row->InterfaceIndex, Row->InterfaceLuid.Value, &found))
         return STATUS_NOT_FOUND;
+    name = wide_name(&found, &units);
+    if (!name)
+        return STATUS_NO_MEMORY;
     *Row = (MIB_IF_ROW2){
         .InterfaceLuid = luid_of(&found),
         .InterfaceIndex = found.index,
@@ -122,7 +130,13 @@ NETIOAPI_API GetIfEntry2(PMIB_IF_ROW2 Row)
         .MediaConnectState = found.up ? MediaConnectStateConnected : MediaConnectStateDisconnected,
         .ConnectionType = NET_IF_CONNECTION_DEDICATED,
     };
-    (void)widen(found.name, Row->Alias);
-    (void)widen(found.name, Row->Description);
+    memcpy(Row->Alias, name, (units + 1) * sizeof *name);
+    memcpy(Row->Description, name, (units + 1) * sizeof *name);
+    free(name);
+    if (memcmp(found.mac, none, sizeof none) != 0) {
+        Row->PhysicalAddressLength = sizeof found.mac;
+        memcpy(Row->PhysicalAddress, found.mac, sizeof found.mac);
+        memcpy(Row->PermanentPhysicalAddress, found.mac, sizeof found.mac);
+    }
     return STATUS_SUCCESS;
 }

@@ -65,6 +65,20 @@ void nt_routine_returned(const char *what, const void *routine, KIRQL level);
 struct os_interface;
 void nt_interface_source(int (*list)(struct os_interface *out, unsigned max));
 
+/* ---- the registry (registry.c) ---- */
+
+/*
+ * Lets an upper floor say more of the registry than SOFTNDK_REGISTRY does: the file where that
+ * names none (NULL: there is none), and values on top of the file's, as softndk_registry_set()
+ * takes them. Asked once, when the registry is first used, with its lock held: neither may call the
+ * registry but for `set`.
+ */
+struct nt_registry_source {
+    const char *(*file)(void);
+    void (*values)(void (*set)(const char *key, const char *name, const char *value));
+};
+void nt_registry_source(const struct nt_registry_source *source);
+
 /* ---- work items (workitem.c) ---- */
 
 /* Waits until no work item is queued or running; false: the moment came before. */

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
+#include "nt/nt.h"
 #include "nt/utf.h"
 #include "os/os.h"
 #include "os/os_file.h"
@@ -21,7 +22,14 @@ enum { FILE_MAX = 64 << 20 }; /* octets */
 
 static os_mutex lock = OS_MUTEX_INITIALIZER;
 static struct nt_key *root; /* NULL: not loaded yet */
-static const char *file;    /* SOFTNDK_REGISTRY, NULL: none */
+static const char *file;    /* where it is kept, NULL: nowhere */
+static const char *file_from = "SOFTNDK_REGISTRY";
+static const struct nt_registry_source *source;
+
+void nt_registry_source(const struct nt_registry_source *new)
+{
+    __atomic_store_n(&source, new, __ATOMIC_RELEASE);
+}
 
 static WCHAR upper(WCHAR c)
 {
@@ -198,28 +206,66 @@ static void make_standard(void)
     }
 }
 
-static void load(void)
+static void load_file(void)
 {
     size_t length;
     char *text;
     int rc;
 
-    make_standard();
-    file = getenv("SOFTNDK_REGISTRY");
-    if (!file || !*file) {
-        file = NULL;
-        return;
-    }
     rc = os_file_read(file, FILE_MAX, &text, &length);
     if (rc == -ENOENT) /* it will be made */
         return;
     if (rc < 0) {
-        log_error("SOFTNDK_REGISTRY: cannot read \"%s\" (%s)", file, strerror(-rc));
+        log_error("%s: cannot read \"%s\" (%s)", file_from, file, strerror(-rc));
         file = NULL;
         return;
     }
     nt_registry_read(text, file);
     free(text);
+}
+
+/* Lock held. */
+static NTSTATUS set_value(const char *key, const char *name, const char *value)
+{
+    NTSTATUS status = STATUS_INVALID_PARAMETER;
+    size_t units, size;
+    uint8_t *data = NULL;
+    struct nt_key *at;
+    uint32_t type;
+    WCHAR *wide = nt_utf16_of_utf8(name, strlen(name), &units);
+
+    if (wide && nt_value_parse(value, &type, &data, &size)) {
+        at = nt_key_make_path(key);
+        if (at)
+            status = nt_value_set(at, wide, units, type, data, size)
+                         ? STATUS_SUCCESS
+                         : STATUS_INSUFFICIENT_RESOURCES;
+    }
+    free(data);
+    free(wide);
+    return status;
+}
+
+static void set_configured(const char *key, const char *name, const char *value)
+{
+    if (!NT_SUCCESS(set_value(key, name, value)))
+        log_error("registry: cannot set \"%s\" of %s", name, key);
+}
+
+static void load(void)
+{
+    const struct nt_registry_source *more = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
+
+    make_standard();
+    file = getenv("SOFTNDK_REGISTRY");
+    if (!file || !*file) {
+        file = more ? more->file() : NULL;
+        file_from = "configuration: [registry] file";
+    }
+    if (file)
+        load_file();
+    if (more)
+        more->values(set_configured);
 }
 
 void nt_registry_lock(void)
@@ -278,36 +324,22 @@ void nt_registry_save(void)
             os_file_remove(beside);
     }
     if (w.error)
-        log_error("SOFTNDK_REGISTRY: cannot write \"%s\" (%s)", file, strerror(-w.error));
+        log_error("%s: cannot write \"%s\" (%s)", file_from, file, strerror(-w.error));
 }
 
 /* ---- for programs --------------------------------------------------------------------------- */
 
 NTSTATUS softndk_registry_set(const char *key, const char *name, const char *value)
 {
-    NTSTATUS status = STATUS_INVALID_PARAMETER;
-    size_t units, size;
-    uint8_t *data = NULL;
-    struct nt_key *at;
-    uint32_t type;
-    WCHAR *wide;
+    NTSTATUS status;
 
     if (!key || !name || !value)
-        return status;
-    wide = nt_utf16_of_utf8(name, strlen(name), &units);
-    if (wide && nt_value_parse(value, &type, &data, &size)) {
-        nt_registry_lock();
-        at = nt_key_make_path(key);
-        if (at) {
-            status = nt_value_set(at, wide, units, type, data, size)
-                         ? STATUS_SUCCESS
-                         : STATUS_INSUFFICIENT_RESOURCES;
-            nt_registry_save();
-        }
-        nt_registry_unlock();
-    }
-    free(data);
-    free(wide);
+        return STATUS_INVALID_PARAMETER;
+    nt_registry_lock();
+    status = set_value(key, name, value);
+    if (NT_SUCCESS(status))
+        nt_registry_save();
+    nt_registry_unlock();
     return status;
 }
 

@@ -163,12 +163,14 @@ int os_probe(const void *addr, size_t len, bool writable);
 
 /* ---- interfaces ----------------------------------------------------------------------------- */
 
-#define OS_IF_NAME_MAX 16
+#define OS_IF_NAME_MAX 64 /* octets; the host's are shorter, a configuration may give others */
 #define OS_IF_ADDR_MAX 16
 struct os_interface {
     uint32_t index;
+    uint32_t host_index; /* the host's number of it, in scopes too; upper floors may change index */
     char name[OS_IF_NAME_MAX];
-    uint32_t mtu; /* octets */
+    uint32_t mtu;   /* octets */
+    uint8_t mac[6]; /* link address; zero: none */
     bool up, loopback;
     unsigned addr_count;
     struct os_addr addr[OS_IF_ADDR_MAX];

@@ -7,8 +7,8 @@
  * belongs to the process: the last holder of an adapter touches nothing of it after it has let go
  * of that lock, so the closer may free it at once (rules C7, C9).
  *
- * Called by the doors (open, close), by every object (references), by listener and connector
- * (addresses). Locks: process_lock (leaf; never together with a table lock).
+ * Called by the doors (open, close) and by every object (references). Locks: process_lock (leaf;
+ * never together with a table lock).
  */
 #include "provider/adapter.h"
 
@@ -331,23 +331,4 @@ void adapter_close(struct adapter *adapter)
     log_info("adapter #%u: closed", adapter->object.id);
     adapter_free(adapter);
     engine_put();
-}
-
-/* ---- addresses ---- */
-
-bool adapter_owns_address(const struct adapter *adapter, const struct os_addr *address)
-{
-    const struct os_interface *interface = &adapter->interface;
-
-    if (interface->loopback && address->family == OS_FAMILY_V4 && address->ip[0] == 127)
-        return true;
-    for (unsigned i = 0; i < interface->addr_count; i++) {
-        struct os_addr own = interface->addr[i];
-
-        if (address->scope_id == 0)
-            own.scope_id = 0; /* a link-local address without its zone: this adapter's */
-        if (os_addr_ip_equal(&own, address))
-            return true;
-    }
-    return false;
 }

@@ -25,8 +25,8 @@ struct adapter {
     struct object object;
     struct options options;
     NDK_VERSION version;
-    NDK_ADAPTER_INFO info; /* what NdkQueryAdapterInfo answers */
-    struct os_interface interface;
+    NDK_ADAPTER_INFO info;         /* what NdkQueryAdapterInfo answers */
+    struct os_interface interface; /* as consumers know it: index, name, NDK addresses */
     struct mem_table *tokens;
     struct adapter_counters counters;
     os_mutex table_lock;       /* leaf: live list and reason strings */
@@ -48,7 +48,7 @@ struct lam_record {
 #define ADAPTER_RESOURCES   STATUS_INSUFFICIENT_RESOURCES
 
 /*
- * Opens the adapter on one host interface. version: {major, lowest minor}. The answer is a status
+ * Opens the adapter on one interface. version: {major, lowest minor}. The answer is a status
  * of the NDIS open handler: STATUS_SUCCESS, NDIS_STATUS_BAD_VERSION, NDIS_STATUS_RESOURCES. IRQL
  * PASSIVE. error[size] receives a sentence on failure.
  */
@@ -69,9 +69,6 @@ void adapter_walk(void (*fn)(struct adapter *adapter, void *context), void *cont
 
 /* How many adapters are open or closing, and how many were opened in this process. */
 unsigned adapter_count(unsigned long long *opened);
-
-/* Is this one of the adapter's addresses? (Loopback adapters own all of 127.0.0.0/8.) */
-bool adapter_owns_address(const struct adapter *adapter, const struct os_addr *address);
 
 static inline struct adapter *adapter_from(NDK_ADAPTER *ndk)
 {

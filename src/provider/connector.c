@@ -17,7 +17,6 @@
 #include "provider/adapter.h"
 #include "provider/listener.h"
 #include "provider/shared_endpoint.h"
-#include "provider/sockaddr.h"
 
 /* ---- events of the connection (under conn->lock, except closed) -------------------------------
  */

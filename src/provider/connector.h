@@ -28,7 +28,7 @@ struct connector {
     struct qp *qp; /* bound by Connect or Accept; an antecedent from then on */
     struct endpoint *endpoint;
     struct shared_endpoint *shared; /* the endpoint is its; an antecedent then */
-    ADDRESS_FAMILY family;          /* the number the consumer uses for IPv6, 0: Windows' */
+    ADDRESS_FAMILY family;          /* the number the consumer asked with, 0: none yet */
 
     _Atomic(struct request *) pending, disconnecting;
     _Atomic enum call pending_call; /* what `pending` asks; set before it */

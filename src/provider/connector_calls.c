@@ -15,7 +15,6 @@
 #include "provider/adapter.h"
 #include "provider/connector.h"
 #include "provider/listener.h"
-#include "provider/sockaddr.h"
 
 /* ---- starting a request --------------------------------------------------------------------- */
 

@@ -9,14 +9,15 @@
 #include "base/red.h"
 #include "base/status.h"
 #include "provider/adapter.h"
+#include "provider/address.h"
 #include "provider/connector.h"
 #include "provider/shared_endpoint.h"
-#include "provider/sockaddr.h"
 
 struct connect_call {
     enum call call;
     const char *rule;
-    struct os_addr local, peer;
+    struct os_addr local, peer; /* the host's */
+    bool v6;                    /* asked for in IPv6 */
     struct conn_binding binding;
 };
 
@@ -37,16 +38,19 @@ static NTSTATUS check_unused(struct connector *k, enum call call)
 static NTSTATUS check_local(struct connector *k, CONST SOCKADDR *source, ULONG length,
                             struct connect_call *c)
 {
-    char text[OS_ADDR_TEXT_MAX];
+    char text[ADDRESS_FOREIGN_MAX];
+    struct address local;
 
-    if (!sockaddr_get(source, length, &c->local, &k->family))
+    if (!address_get(k->object.adapter, source, length, &local))
         return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
                            "pSrcAddress is no IPv4 or IPv6 address (length %u)", length);
-    if (!adapter_owns_address(k->object.adapter, &c->local))
-        return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
-                           "local address %s is not one of interface %s, rule %s",
-                           os_addr_text(&c->local, false, text), k->object.adapter->interface.name,
+    if (!address_is_of(&k->object.adapter->interface, &local.ndk))
+        return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS, "local %s, rule %s",
+                           address_foreign(&k->object.adapter->interface, &local.ndk, text),
                            c->rule);
+    c->local = local.host;
+    c->v6 = local.v6;
+    k->family = local.family;
     return STATUS_SUCCESS;
 }
 
@@ -54,13 +58,24 @@ static NTSTATUS check_local(struct connector *k, CONST SOCKADDR *source, ULONG l
 static NTSTATUS check_peer(struct connector *k, CONST SOCKADDR *target, ULONG length,
                            struct connect_call *c)
 {
-    if (!sockaddr_get(target, length, &c->peer, NULL) || c->peer.port == 0 ||
-        c->peer.family != c->local.family || os_addr_is_wildcard(&c->peer))
+    char local_text[OS_ADDR_TEXT_MAX], peer_text[OS_ADDR_TEXT_MAX];
+    struct address peer;
+
+    if (!address_get(k->object.adapter, target, length, &peer) || peer.ndk.port == 0 ||
+        peer.v6 != c->v6 || os_addr_is_wildcard(&peer.ndk))
         return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
                            "pDestAddress is no address with a port of the source's family "
                            "(length %u)",
                            length);
-    return STATUS_SUCCESS;
+    c->peer = peer.host;
+    if (c->peer.family == c->local.family)
+        return STATUS_SUCCESS;
+    /* One of them has an IPv4 address of the host, the other has none. */
+    return object_fail(&k->object, c->call, STATUS_INVALID_ADDRESS,
+                       "the host reaches %s and %s in different families (need a [peer] line, or "
+                       "an address line, that gives both the same), rule %s",
+                       address_text(k->object.adapter, &c->local, false, local_text),
+                       os_addr_text(&peer.ndk, false, peer_text), c->rule);
 }
 
 /* ---- starting ------------------------------------------------------------------------------- */
@@ -108,7 +123,8 @@ static NTSTATUS fail_start(struct connector *k, const struct connect_call *c, NT
     char local[OS_ADDR_TEXT_MAX], peer[OS_ADDR_TEXT_MAX];
 
     return object_fail(&k->object, c->call, status, "cannot connect %s to %s: %s, rule %s",
-                       os_addr_text(&c->local, true, local), os_addr_text(&c->peer, true, peer),
+                       address_text(k->object.adapter, &c->local, true, local),
+                       address_text(k->object.adapter, &c->peer, true, peer),
                        softndk_status_text(status), c->rule);
 }
 
@@ -130,9 +146,10 @@ static NTSTATUS connect_fixed(struct connector *k, const struct connect_call *c)
 
     k->endpoint = endpoint_take(&c->local, &memory);
     if (!k->endpoint)
-        return object_fail(
-            &k->object, c->call, memory ? STATUS_INSUFFICIENT_RESOURCES : STATUS_SHARING_VIOLATION,
-            "local address %s is in use, rule %s", os_addr_text(&c->local, true, text), c->rule);
+        return object_fail(&k->object, c->call,
+                           memory ? STATUS_INSUFFICIENT_RESOURCES : STATUS_SHARING_VIOLATION,
+                           "local address %s is in use, rule %s",
+                           address_text(k->object.adapter, &c->local, true, text), c->rule);
     return start(k, c);
 }
 
@@ -239,6 +256,7 @@ NTSTATUS connector_connect_shared(NDK_CONNECTOR *ndk, NDK_QP *qp, NDK_SHARED_END
     if (status == STATUS_SUCCESS) {
         c.local = *endpoint_address(shared->endpoint);
         k->family = shared->family;
+        c.v6 = k->family != AF_INET;
         status = check_peer(k, target, target_length, &c);
     }
     if (status == STATUS_SUCCESS)

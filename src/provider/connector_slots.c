@@ -5,8 +5,8 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
+#include "provider/address.h"
 #include "provider/connector.h"
-#include "provider/sockaddr.h"
 
 /* As much of the container of `size` octets, `sent` of them from the peer, as there is room for. */
 static void data_copy(void *to, ULONG room, const uint8_t *bytes, uint32_t sent, uint32_t size)
@@ -79,8 +79,9 @@ static NTSTATUS get_address(NDK_CONNECTOR *ndk, enum call call, bool want_peer, 
     if (!conn_addresses(k->conn, &local, &peer))
         return object_fail(&k->object, call, STATUS_CONNECTION_INVALID,
                            "no connect was started, rule NDKPI 13.7");
-    status = sockaddr_put(want_peer && !RED("connector-peer-is-local") ? &peer : &local, k->family,
-                          address, length);
+    status = address_put(k->object.adapter,
+                         want_peer && !RED("connector-peer-is-local") ? &peer : &local, k->family,
+                         address, length);
     if (status != STATUS_SUCCESS)
         object_fail(&k->object, call, status, "address buffer is too small (need %u octets)",
                     length ? *length : 0);

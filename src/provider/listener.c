@@ -6,7 +6,7 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
-#include "provider/sockaddr.h"
+#include "provider/address.h"
 
 #define LISTEN_BACKLOG  1024
 #define ACCEPT_BATCH    64      /* of one turn */
@@ -261,7 +261,7 @@ static NTSTATUS listen_take(struct listener *listener, const struct os_addr *add
                            "no port is left in %u..%u, rule NDKPI 14.1", o->port_low, o->port_high);
     return object_fail(&listener->object, CALL_LISTEN, conn_status_from_bind(listener->fd),
                        "cannot listen on %s (error %d), rule NDKPI 14.1",
-                       os_addr_text(address, true, text), -listener->fd);
+                       address_text(listener->object.adapter, address, true, text), -listener->fd);
 }
 
 /* Lock held. */
@@ -295,24 +295,22 @@ static NTSTATUS listener_listen(NDK_LISTENER *ndk, CONST PSOCKADDR pointer, ULON
     struct listener *listener = listener_from(ndk);
     struct object *object = &listener->object;
     NTSTATUS status = object_injected(object, CALL_LISTEN);
-    char text[OS_ADDR_TEXT_MAX];
-    ADDRESS_FAMILY family;
-    struct os_addr address;
+    char text[ADDRESS_FOREIGN_MAX];
+    struct address address;
 
     if (status != STATUS_SUCCESS) {
         ;
-    } else if (!sockaddr_get(pointer, length, &address, &family)) {
+    } else if (!address_get(object->adapter, pointer, length, &address)) {
         status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS,
                              "pAddress is no IPv4 or IPv6 address (length %u)", length);
-    } else if (!adapter_owns_address(object->adapter, &address)) {
-        status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS,
-                             "address %s is not one of interface %s, rule NDKPI 14.1",
-                             os_addr_text(&address, false, text), object->adapter->interface.name);
+    } else if (!address_is_of(&object->adapter->interface, &address.ndk)) {
+        status = object_fail(object, CALL_LISTEN, STATUS_INVALID_ADDRESS, "%s, rule NDKPI 14.1",
+                             address_foreign(&object->adapter->interface, &address.ndk, text));
     } else {
         os_mutex_lock(&listener->lock);
         if (listener->state == LISTENER_IDLE)
-            listener->family = family;
-        status = listen_start(listener, &address);
+            listener->family = address.family;
+        status = listen_start(listener, &address.host);
         os_mutex_unlock(&listener->lock);
     }
     return request_answer(object, CALL_LISTEN, completion, context, status);
@@ -327,8 +325,8 @@ static NTSTATUS listener_get_local(NDK_LISTENER *ndk, PSOCKADDR address, ULONG *
         return status;
     os_mutex_lock(&listener->lock);
     if (listener->state == LISTENER_LISTENING)
-        status =
-            sockaddr_put(endpoint_address(listener->endpoint), listener->family, address, length);
+        status = address_put(listener->object.adapter, endpoint_address(listener->endpoint),
+                             listener->family, address, length);
     else
         status = STATUS_INVALID_DEVICE_STATE;
     os_mutex_unlock(&listener->lock);

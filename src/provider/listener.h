@@ -24,7 +24,7 @@ struct listener {
     os_mutex lock;
     enum listener_state state;
     bool paused, resuming; /* resuming: its port was taken meanwhile, `again` tries to listen */
-    ADDRESS_FAMILY family;
+    ADDRESS_FAMILY family; /* the number the consumer asked with */
     struct endpoint *endpoint;
     int fd;
     struct engine_watch watch;

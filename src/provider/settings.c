@@ -106,9 +106,14 @@ static bool profile_load(struct options *out, const char *name, char *error, siz
 
 /* ---- putting it together -------------------------------------------------------------------- */
 
+static const char *not_empty(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
 /* The profile's name, terminated, and who names it; *name empty: nobody does. False: a bad name. */
-static bool profile_choose(const char *text, char name[PROFILE_NAME_MAX + 1], char *error,
-                           size_t size)
+static bool profile_choose(const struct settings_layer *layers, unsigned count, const char *text,
+                           char name[PROFILE_NAME_MAX + 1], char *error, size_t size)
 {
     const char *who = "", *found;
     size_t length = 0;
@@ -121,10 +126,12 @@ static bool profile_choose(const char *text, char name[PROFILE_NAME_MAX + 1], ch
     }
     if (!found) {
         who = "SOFTNDK_PROFILE: ";
-        found = getenv("SOFTNDK_PROFILE");
-        length = found ? strlen(found) : 0;
-        if (length == 0)
+        found = not_empty(getenv("SOFTNDK_PROFILE"));
+        while (!found && count > 0)
+            found = not_empty(layers[--count].profile);
+        if (!found)
             return true;
+        length = strlen(found);
     }
     if (!profile_name_is_good(found, length)) {
         snprintf(error, size,
@@ -157,14 +164,30 @@ static bool environment_apply(struct options *out, char *error, size_t size)
     return false;
 }
 
-bool settings_for_open(struct options *out, const char *text, char *error, size_t size)
+static bool layers_apply(struct options *out, const struct settings_layer *layers, unsigned count,
+                         char *error, size_t size)
+{
+    char what[256];
+
+    for (unsigned i = 0; i < count; i++)
+        if (!RED("settings-layer-ignored") &&
+            !options_apply(out, layers[i].text, what, sizeof what)) {
+            snprintf(error, size, "%s: %s", layers[i].where, what);
+            return false;
+        }
+    return true;
+}
+
+bool settings_for_open_in(struct options *out, const struct settings_layer *layers, unsigned count,
+                          const char *text, char *error, size_t size)
 {
     char name[PROFILE_NAME_MAX + 1];
     struct options options;
 
     options_defaults(&options);
-    if (!profile_choose(text, name, error, size) ||
+    if (!profile_choose(layers, count, text, name, error, size) ||
         (name[0] && !profile_load(&options, name, error, size)) ||
+        !layers_apply(&options, layers, count, error, size) ||
         !environment_apply(&options, error, size) ||
         !options_apply_after_profile(&options, text, error, size))
         return false;
@@ -172,6 +195,11 @@ bool settings_for_open(struct options *out, const char *text, char *error, size_
         return false;
     *out = options;
     return true;
+}
+
+bool settings_for_open(struct options *out, const char *text, char *error, size_t size)
+{
+    return settings_for_open_in(out, NULL, 0, text, error, size);
 }
 
 /* ---- what there is -------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "base/red.h"
 #include "provider/adapter.h"
-#include "provider/sockaddr.h"
+#include "provider/address.h"
 
 static struct shared_endpoint *shared_endpoint_from(NDK_SHARED_ENDPOINT *ndk)
 {
@@ -152,7 +152,7 @@ static NTSTATUS make(struct object *parent, const struct os_addr *address, ADDRE
                            "no port is left in %u..%u, rule NDKPI 6.4", o->port_low, o->port_high);
     return object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, conn_status_from_bind(fd),
                        "cannot hold local address %s (error %d), rule NDKPI 6.4",
-                       os_addr_text(address, true, text), -fd);
+                       address_text(parent->adapter, address, true, text), -fd);
 }
 
 NTSTATUS shared_endpoint_create(NDK_ADAPTER *ndk, CONST PSOCKADDR pointer, ULONG length,
@@ -162,21 +162,20 @@ NTSTATUS shared_endpoint_create(NDK_ADAPTER *ndk, CONST PSOCKADDR pointer, ULONG
     struct object *parent = &adapter_from(ndk)->object;
     NTSTATUS status = object_injected(parent, CALL_CREATE_SHARED_ENDPOINT);
     struct object *object = NULL;
-    char text[OS_ADDR_TEXT_MAX];
-    ADDRESS_FAMILY family;
-    struct os_addr address;
+    char text[ADDRESS_FOREIGN_MAX];
+    struct address address;
 
     if (status != STATUS_SUCCESS)
         ;
-    else if (!sockaddr_get(pointer, length, &address, &family))
+    else if (!address_get(parent->adapter, pointer, length, &address))
         status = object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, STATUS_INVALID_ADDRESS,
                              "pAddress is no IPv4 or IPv6 address (length %u)", length);
-    else if (!adapter_owns_address(parent->adapter, &address))
+    else if (!address_is_of(&parent->adapter->interface, &address.ndk))
         status = object_fail(parent, CALL_CREATE_SHARED_ENDPOINT, STATUS_INVALID_ADDRESS,
-                             "address %s is not one of interface %s, rule NDKPI 6.4",
-                             os_addr_text(&address, false, text), parent->adapter->interface.name);
+                             "%s, rule NDKPI 6.4",
+                             address_foreign(&parent->adapter->interface, &address.ndk, text));
     else
-        status = make(parent, &address, family, &object);
+        status = make(parent, &address.host, address.family, &object);
     return create_answer(parent, CALL_CREATE_SHARED_ENDPOINT, completion, context, status, object,
                          (void **)out);
 }
@@ -189,7 +188,8 @@ static NTSTATUS shared_endpoint_get_local(NDK_SHARED_ENDPOINT *ndk, PSOCKADDR ad
 
     if (status != STATUS_SUCCESS)
         return status;
-    status = sockaddr_put(endpoint_address(shared->endpoint), shared->family, address, length);
+    status = address_put(shared->object.adapter, endpoint_address(shared->endpoint), shared->family,
+                         address, length);
     if (status != STATUS_SUCCESS)
         object_fail(&shared->object, CALL_GET_ADDRESS, status,
                     "address buffer is too small (need %u octets)", length ? *length : 0);

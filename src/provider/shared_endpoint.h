@@ -20,7 +20,7 @@
 struct shared_endpoint {
     struct object object;
     struct endpoint *endpoint;
-    ADDRESS_FAMILY family; /* the number the consumer uses for IPv6 */
+    ADDRESS_FAMILY family; /* the number the consumer asked with */
     int holder;            /* descriptor */
     os_mutex lock;
     struct connector *over; /* by shared_next */

@@ -414,15 +414,21 @@ SOCKADDR_INET local_of(const struct listening *listening)
 
 void pair_connect(struct pair *pair)
 {
-    struct end *c = &pair->client, *s = &pair->server;
     SOCKADDR_INET local = local_of(&pair->listening);
+
+    pair_connect_from(pair, &local);
+}
+
+void pair_connect_from(struct pair *pair, const SOCKADDR_INET *local)
+{
+    struct end *c = &pair->client, *s = &pair->server;
     struct wait connect, complete, accept;
     NTSTATUS connecting, accepting, completing;
 
     c->connector = make_connector(c->adapter);
     wait_init(&connect);
     connecting = c->connector->Dispatch->NdkConnect(
-        c->connector, c->qp, (PSOCKADDR)&local, pair->listening.address_length,
+        c->connector, c->qp, (PSOCKADDR)local, pair->listening.address_length,
         (PSOCKADDR)&pair->listening.address, pair->listening.address_length, 8, 8, NULL, 0,
         wait_request, &connect);
     s->connector = next_incoming(&pair->listening);

@@ -142,6 +142,8 @@ void pair_open(struct pair *pair, const char *text, const char *client_options,
                const char *server_options);
 /* Starts the connect and accepts it, for ends that are open; both established. */
 void pair_connect(struct pair *pair);
+/* From an address of the client's adapter, of the listener's family. */
+void pair_connect_from(struct pair *pair, const SOCKADDR_INET *local);
 void pair_close(struct pair *pair);
 
 /* Fills and checks a pattern that depends on seed and position. */

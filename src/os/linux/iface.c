@@ -4,6 +4,7 @@
  */
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,8 +17,8 @@ static void iface_name(const char *label, char name[OS_IF_NAME_MAX])
 {
     size_t len = strcspn(label, ":");
 
-    if (len >= OS_IF_NAME_MAX)
-        len = OS_IF_NAME_MAX - 1;
+    if (len >= IFNAMSIZ)
+        len = IFNAMSIZ - 1;
     memset(name, 0, OS_IF_NAME_MAX);
     memcpy(name, label, len);
 }
@@ -26,7 +27,7 @@ static uint32_t iface_mtu(int fd, const char name[OS_IF_NAME_MAX])
 {
     struct ifreq request = {0};
 
-    memcpy(request.ifr_name, name, OS_IF_NAME_MAX);
+    memcpy(request.ifr_name, name, IFNAMSIZ);
     return ioctl(fd, SIOCGIFMTU, &request) < 0 ? 0 : (uint32_t)request.ifr_mtu;
 }
 
@@ -47,6 +48,13 @@ static void iface_fill(struct os_interface *it, const struct ifaddrs *from, int 
     it->loopback = (from->ifa_flags & IFF_LOOPBACK) != 0;
     if (it->mtu == 0)
         it->mtu = iface_mtu(fd, it->name);
+    if (from->ifa_addr && from->ifa_addr->sa_family == AF_PACKET) {
+        struct sockaddr_ll link;
+
+        memcpy(&link, from->ifa_addr, sizeof link);
+        if (link.sll_halen == sizeof it->mac)
+            memcpy(it->mac, link.sll_addr, sizeof it->mac);
+    }
     if (from->ifa_addr && os_addr_from_sockaddr(from->ifa_addr, &addr) &&
         it->addr_count < OS_IF_ADDR_MAX)
         it->addr[it->addr_count++] = addr;
@@ -96,7 +104,7 @@ int os_interfaces(struct os_interface *out, unsigned max)
                 continue;
             it = &all[count++];
             memcpy(it->name, name, sizeof name);
-            it->index = index;
+            it->index = it->host_index = index;
         }
         iface_fill(it, at, fd);
     }
