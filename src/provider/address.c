@@ -208,7 +208,8 @@ const char *address_list(const struct os_interface *interface, char text[ADDRESS
     char one[OS_ADDR_TEXT_MAX];
     size_t used = 0;
 
-    snprintf(text, ADDRESS_LIST_MAX, "%s", interface->loopback ? "127.0.0.0/8" : "none");
+    snprintf(text, ADDRESS_LIST_MAX, "%s",
+             interface->loopback ? "127.0.0.0/8" : "an address on it");
     if (interface->loopback)
         used = strlen(text);
     for (unsigned i = 0; i < interface->addr_count; i++) {
@@ -234,9 +235,9 @@ const char *address_foreign(const struct os_interface *interface, const struct o
     struct os_addr meant;
     bool other = address_map_ndk(ndk, &meant) && !os_addr_ip_equal(&meant, ndk);
 
-    snprintf(
-        text, ADDRESS_FOREIGN_MAX, "address %s is not one of interface %s (need one of %s)%s%s",
-        os_addr_text(ndk, false, given), interface->name, address_list(interface, list),
-        other ? "; it is the host's of " : "", other ? os_addr_text(&meant, false, means) : "");
+    snprintf(text, ADDRESS_FOREIGN_MAX, "address %s is not one of interface %s (need %s)%s%s",
+             os_addr_text(ndk, false, given), interface->name, address_list(interface, list),
+             other ? "; it is the host's of " : "",
+             other ? os_addr_text(&meant, false, means) : "");
     return text;
 }

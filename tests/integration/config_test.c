@@ -239,7 +239,7 @@ static void endpoints_speak_of_ndk_addresses(void **state)
     assert_non_null(strstr(text, "cannot hold local address 10.0.0.1:54321"));
     assert_int_equal(shared_endpoint(adapter, "10.0.0.2", &again), STATUS_INVALID_ADDRESS);
     softndk_reason(&adapter->Header, text, sizeof text);
-    assert_non_null(strstr(text, "address 10.0.0.2 is not one of interface Ethernet 2 (need one of "
+    assert_non_null(strstr(text, "address 10.0.0.2 is not one of interface Ethernet 2 (need "
                                  "10.0.0.1, fd00::1)"));
     CLOSE(endpoint, NdkCloseSharedEndpoint);
     softndk_close_adapter(adapter);
