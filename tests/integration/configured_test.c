@@ -441,21 +441,17 @@ static void a_wrong_configuration_is_said_at_every_door(void **state)
 }
 
 /* A registry is loaded once a process: one test for all. */
-static void drivers_find_registry_values(void **state)
+static void finds(const WCHAR *path_of_key, const WCHAR *name, UCHAR number)
 {
     OBJECT_ATTRIBUTES attributes;
     UNICODE_STRING key, value;
-    UCHAR room[64];
+    ULONG64 room[8];
     KEY_VALUE_PARTIAL_INFORMATION *found = (KEY_VALUE_PARTIAL_INFORMATION *)(void *)room;
     HANDLE handle;
     ULONG length;
 
-    (void)state;
-    configure("[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\drv]\n"
-              "\"Depth\" = dword:40\n");
-    RtlInitUnicodeString(&key, (PCWSTR)u"\\Registry\\Machine\\System\\CurrentControlSet\\"
-                                       u"Services\\Drv");
-    RtlInitUnicodeString(&value, (PCWSTR)u"depth");
+    RtlInitUnicodeString(&key, path_of_key);
+    RtlInitUnicodeString(&value, name);
     InitializeObjectAttributes(&attributes, &key, OBJ_CASE_INSENSITIVE | OBJ_KERNEL_HANDLE, NULL,
                                NULL);
     assert_int_equal(ZwOpenKey(&handle, KEY_READ, &attributes), STATUS_SUCCESS);
@@ -463,8 +459,35 @@ static void drivers_find_registry_values(void **state)
         ZwQueryValueKey(handle, &value, KeyValuePartialInformation, room, sizeof room, &length),
         STATUS_SUCCESS);
     assert_int_equal(found->Type, REG_DWORD);
-    assert_int_equal(found->Data[0], 0x40);
+    assert_int_equal(found->Data[0], number);
     ZwClose(handle);
+}
+
+static void drivers_find_registry_values(void **state)
+{
+    static const char kept[] = "[\\Registry\\Machine\\SOFTWARE\\Kept]\n"
+                               "\"Depth\"=dword:00000007\n\"Mode\"=dword:00000008\n";
+    char beside[OS_PATH_MAX], text[OS_PATH_MAX + 200];
+    int fd;
+
+    (void)state;
+    snprintf(beside, sizeof beside, "%s/softndk-config-test-%u.reg", os_temp_dir(), os_pid());
+    fd = os_file_open(beside, OS_FILE_WRITE | OS_FILE_CREATE);
+    assert_true(fd >= 0);
+    assert_int_equal(os_file_truncate(fd), 0);
+    assert_int_equal(os_file_write(fd, kept, sizeof kept - 1, 0), 0);
+    os_file_close(fd);
+    snprintf(text, sizeof text,
+             "[registry]\nfile = softndk-config-test-%u.reg\n" /* beside the configuration */
+             "[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\drv]\n"
+             "\"Depth\" = dword:40\n"
+             "[HKEY_LOCAL_MACHINE\\Software\\Kept]\nMode = 9\n",
+             os_pid());
+    configure(text);
+    finds(u"\\Registry\\Machine\\System\\CurrentControlSet\\Services\\Drv", u"depth", 0x40);
+    finds(u"\\Registry\\Machine\\Software\\Kept", u"Depth", 7);
+    finds(u"\\Registry\\Machine\\Software\\Kept", u"Mode", 9); /* on top of the file's */
+    os_file_remove(beside);
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, forget)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # config_ends.sh BUILD_DIRECTORY - two processes over one configuration, with addresses that no host
-# has: over loopback; with the variables instead of the file; and, as root, over a veth pair between
+# has: over loopback, also for cases of the conformance kit; with the variables instead of the file; and, as root, over a veth pair between
 # two namespaces, with one file for both. What ndkinfo tells of it; what a wrong file is answered.
 set -eu
 
@@ -68,6 +68,14 @@ expect_text info.out "InterfaceIndex: 12" "ndkinfo, by alias"
 expect_text info.out "Addresses: 10.0.0.2 fd00::2" "ndkinfo, by index"
 expect_text info.out "HostAddresses: 127.77.$third.2 127.77.$third.3" "ndkinfo, by index"
 expect_text info.out "FRMRPageCount: 32" "ndkinfo, options of the file"
+
+# The kit's cases about connections: nothing about them is otherwise than over the host's own.
+for to in 10.0.0.2 fd00::2; do
+    status=0
+    "$build/bin/ndkconform" --addr "$to" connect ports section13 >"$scratch/kit.out" 2>&1 || status=$?
+    expect_status 0 "ndkconform $to"
+    say "$to: $(tail -n 1 "$scratch/kit.out")"
+done
 
 # ---- The variables -------------------------------------------------------------------------------
 
