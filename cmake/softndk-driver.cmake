@@ -6,7 +6,8 @@
 
 # -fms-extensions -fshort-wchar: what the sources of drivers rely on. The warnings that are off are
 # on by default and speak of what is right under Windows: 'tags', functions that are named as the C
-# library's (wait, logf), #pragma alloc_text.
+# library's (wait, logf), #pragma alloc_text. Pointers that do not fit are a warning of Windows'
+# compiler, and an error of newer ones here.
 set(softndk_driver_compile_options
     -fms-extensions
     -fshort-wchar
@@ -15,7 +16,9 @@ set(softndk_driver_compile_options
     -Wno-unknown-warning-option
     -Wno-microsoft
     -Wno-builtin-declaration-mismatch
-    -Wno-incompatible-library-redeclaration)
+    -Wno-incompatible-library-redeclaration
+    -Wno-error=incompatible-pointer-types
+    -Wno-error=int-conversion)
 # -Bsymbolic: a driver's own wait() is meant when it calls wait(), whatever the process has.
 set(softndk_driver_link_options -Wl,-Bsymbolic)
 

@@ -222,7 +222,7 @@ typedef LONG NTSTATUS, *PNTSTATUS;
 
 /* A signed 64-bit number that can be reached by halves; low half first, as on every Windows. */
 typedef union _LARGE_INTEGER {
-    struct {
+    __extension__ struct {
         ULONG LowPart;
         LONG HighPart;
     };
@@ -234,7 +234,7 @@ typedef union _LARGE_INTEGER {
 } LARGE_INTEGER, *PLARGE_INTEGER;
 
 typedef union _ULARGE_INTEGER {
-    struct {
+    __extension__ struct {
         ULONG LowPart;
         ULONG HighPart;
     };

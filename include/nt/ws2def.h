@@ -70,7 +70,7 @@ typedef enum {
 
 /* The zone an IPv6 address is relative to. */
 typedef struct {
-    union {
+    __extension__ union {
         struct {
             ULONG Zone : 28;
             ULONG Level : 4;

@@ -22,6 +22,8 @@ static void statuses_have_their_error_numbers(void **state)
     assert_int_equal(RtlNtStatusToDosError(STATUS_IO_TIMEOUT), 121);
     assert_int_equal(RtlNtStatusToDosError(STATUS_CONNECTION_REFUSED), 1225);
     assert_int_equal(RtlNtStatusToDosError(STATUS_CANCELLED), 995);
+    assert_int_equal(RtlNtStatusToDosError(STATUS_NOINTERFACE), 632);
+    assert_int_equal(RtlNtStatusToDosError(STATUS_ALREADY_INITIALIZED), 1247);
     assert_int_equal(RtlNtStatusToDosError((NTSTATUS)0xE0001234), 317);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Critical regions, fast mutexes and push locks. The words of a lock are read and written under the
- * lock of its address's bucket (wait.h). A release hands the lock to a waiter, if there is one: it
- * never becomes free in between, so nobody overtakes.
+ * Critical regions, fast mutexes, guarded mutexes (fast ones that enter a critical region instead
+ * of raising the level) and push locks. The words of a lock are read and written under the lock of
+ * its address's bucket (wait.h). A release hands the lock to a waiter, if there is one: it never
+ * becomes free in between, so nobody overtakes.
  *
  * A push lock is a word: EXCLUSIVE, or a number of readers in units of SHARED; where a word has 64
  * bits the upper half is the writer's thread. Writers wait for the address of the lock, readers for
@@ -128,26 +129,33 @@ VOID ExAcquireFastMutex(PFAST_MUTEX FastMutex)
     nt_irql_set(old < APC_LEVEL ? APC_LEVEL : old);
 }
 
-BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex)
+static bool mutex_try(PFAST_MUTEX m)
 {
-    KIRQL old = KeGetCurrentIrql();
     struct nt_bucket *b;
     bool taken;
 
-    (void)nt_irql_at_most(APC_LEVEL, "ExTryToAcquireFastMutex", NT_CALLER);
-    sanitize_lock_try(FastMutex);
-    b = nt_wait_lock(FastMutex);
-    taken = FastMutex->Count == 1;
+    sanitize_lock_try(m);
+    b = nt_wait_lock(m);
+    taken = m->Count == 1;
     if (taken) {
-        FastMutex->Count = 0;
-        FastMutex->Owner = self();
-        FastMutex->OldIrql = old;
+        m->Count = 0;
+        m->Owner = self();
     }
     nt_wait_unlock(b);
-    sanitize_lock_tried(FastMutex, taken);
-    if (taken)
-        nt_irql_set(old < APC_LEVEL ? APC_LEVEL : old);
+    sanitize_lock_tried(m, taken);
     return taken;
+}
+
+BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex)
+{
+    KIRQL old = KeGetCurrentIrql();
+
+    (void)nt_irql_at_most(APC_LEVEL, "ExTryToAcquireFastMutex", NT_CALLER);
+    if (!mutex_try(FastMutex))
+        return FALSE;
+    FastMutex->OldIrql = old;
+    nt_irql_set(old < APC_LEVEL ? APC_LEVEL : old);
+    return TRUE;
 }
 
 VOID ExReleaseFastMutex(PFAST_MUTEX FastMutex)
@@ -174,6 +182,66 @@ VOID ExReleaseFastMutexUnsafe(PFAST_MUTEX FastMutex)
     need_region("ExReleaseFastMutexUnsafe", NT_CALLER);
     if (mutex_may_give(FastMutex, "ExReleaseFastMutexUnsafe", NT_CALLER))
         mutex_give(FastMutex);
+}
+
+/* ---- guarded mutexes ------------------------------------------------------------------------- */
+
+VOID KeEnterGuardedRegion(VOID)
+{
+    nt_critical_region(+1);
+}
+
+VOID KeLeaveGuardedRegion(VOID)
+{
+    if (!nt_critical_region(-1))
+        nt_finding_from(NT_CALLER, "KeLeaveGuardedRegion: the thread is in none");
+}
+
+VOID KeInitializeGuardedMutex(PKGUARDED_MUTEX Mutex)
+{
+    ExInitializeFastMutex(Mutex);
+}
+
+VOID KeAcquireGuardedMutex(PKGUARDED_MUTEX Mutex)
+{
+    (void)nt_irql_at_most(APC_LEVEL, "KeAcquireGuardedMutex", NT_CALLER);
+    nt_critical_region(+1);
+    if (!mutex_take_again(Mutex, "KeAcquireGuardedMutex", NT_CALLER))
+        mutex_take(Mutex);
+}
+
+BOOLEAN KeTryToAcquireGuardedMutex(PKGUARDED_MUTEX Mutex)
+{
+    (void)nt_irql_at_most(APC_LEVEL, "KeTryToAcquireGuardedMutex", NT_CALLER);
+    if (!mutex_try(Mutex))
+        return FALSE;
+    nt_critical_region(+1);
+    return TRUE;
+}
+
+VOID KeReleaseGuardedMutex(PKGUARDED_MUTEX Mutex)
+{
+    bool held = mutex_is_mine(Mutex);
+
+    (void)nt_irql_at_most(APC_LEVEL, "KeReleaseGuardedMutex", NT_CALLER);
+    if (mutex_may_give(Mutex, "KeReleaseGuardedMutex", NT_CALLER))
+        mutex_give(Mutex);
+    if (held)
+        nt_critical_region(-1); /* also of a take too many, which entered one, too */
+}
+
+VOID KeAcquireGuardedMutexUnsafe(PKGUARDED_MUTEX Mutex)
+{
+    need_region("KeAcquireGuardedMutexUnsafe", NT_CALLER);
+    if (!mutex_take_again(Mutex, "KeAcquireGuardedMutexUnsafe", NT_CALLER))
+        mutex_take(Mutex);
+}
+
+VOID KeReleaseGuardedMutexUnsafe(PKGUARDED_MUTEX Mutex)
+{
+    need_region("KeReleaseGuardedMutexUnsafe", NT_CALLER);
+    if (mutex_may_give(Mutex, "KeReleaseGuardedMutexUnsafe", NT_CALLER))
+        mutex_give(Mutex);
 }
 
 /* ---- push locks ------------------------------------------------------------------------------ */

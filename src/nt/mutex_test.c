@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of mutex.c: critical regions, fast mutexes, push locks.
+ * Tests of mutex.c: critical regions, fast and guarded mutexes, push locks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,6 +176,86 @@ static void misuse_of_a_fast_mutex_is_found(void **state)
     nt_irql_set(PASSIVE_LEVEL);
 }
 
+/* ---- guarded mutexes ------------------------------------------------------------------------- */
+
+static void a_guarded_mutex_leaves_the_level(void **state)
+{
+    unsigned findings = nt_finding_count();
+    KGUARDED_MUTEX m;
+
+    (void)state;
+    KeInitializeGuardedMutex(&m);
+    KeAcquireGuardedMutex(&m);
+    assert_int_equal(KeGetCurrentIrql(), PASSIVE_LEVEL);
+    assert_true(KeAreApcsDisabled());
+    assert_false(KeTryToAcquireGuardedMutex(&m));
+    KeReleaseGuardedMutex(&m);
+    assert_false(KeAreApcsDisabled());
+    assert_true(KeTryToAcquireGuardedMutex(&m));
+    assert_true(KeAreApcsDisabled());
+    KeReleaseGuardedMutex(&m);
+    assert_false(KeAreApcsDisabled());
+    KeEnterGuardedRegion();
+    KeAcquireGuardedMutexUnsafe(&m);
+    KeReleaseGuardedMutexUnsafe(&m);
+    assert_true(KeAreApcsDisabled());
+    KeLeaveGuardedRegion();
+    assert_false(KeAreApcsDisabled());
+    assert_int_equal(nt_finding_count(), findings);
+}
+
+static void count_under_guarded_mutex(void *arg)
+{
+    struct shared *s = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        KeAcquireGuardedMutex(&s->mutex);
+        s->count++;
+        KeReleaseGuardedMutex(&s->mutex);
+    }
+}
+
+static void a_guarded_mutex_has_one_owner(void **state)
+{
+    struct shared s = {.count = 0};
+
+    (void)state;
+    KeInitializeGuardedMutex(&s.mutex);
+    run_threads(count_under_guarded_mutex, &s);
+    assert_int_equal(s.count, THREADS * ROUNDS);
+    assert_int_equal(s.mutex.Count, 1);
+}
+
+static void misuse_of_a_guarded_mutex_is_found(void **state)
+{
+    unsigned findings = nt_finding_count();
+    KGUARDED_MUTEX m;
+
+    (void)state;
+    KeInitializeGuardedMutex(&m);
+    KeReleaseGuardedMutex(&m);
+    ASSERT_FINDING(findings, "this thread does not hold the mutex");
+    KeAcquireGuardedMutex(&m);
+    KeAcquireGuardedMutex(&m);
+    ASSERT_FINDING(findings + 1, "this thread holds the mutex");
+    KeReleaseGuardedMutex(&m);
+    assert_int_equal(m.Count, 0);
+    assert_true(KeAreApcsDisabled());
+    KeReleaseGuardedMutex(&m);
+    assert_int_equal(m.Count, 1);
+    assert_false(KeAreApcsDisabled());
+    KeAcquireGuardedMutexUnsafe(&m);
+    ASSERT_FINDING(findings + 2, "KeAcquireGuardedMutexUnsafe: neither in a critical region");
+    KeReleaseGuardedMutexUnsafe(&m);
+    KeLeaveGuardedRegion();
+    ASSERT_FINDING(findings + 4, "KeLeaveGuardedRegion: the thread is in none");
+    nt_irql_set(DISPATCH_LEVEL);
+    assert_true(KeTryToAcquireGuardedMutex(&m));
+    ASSERT_FINDING(findings + 5, "KeTryToAcquireGuardedMutex: IRQL too high");
+    nt_irql_set(PASSIVE_LEVEL);
+    KeReleaseGuardedMutex(&m);
+}
+
 /* ---- push locks ------------------------------------------------------------------------------ */
 
 static void count_under_push_lock(void *arg)
@@ -345,6 +425,9 @@ int main(void)
         cmocka_unit_test(a_fast_mutex_has_one_owner),
         cmocka_unit_test(the_next_owner_may_free_the_mutex),
         cmocka_unit_test(misuse_of_a_fast_mutex_is_found),
+        cmocka_unit_test(a_guarded_mutex_leaves_the_level),
+        cmocka_unit_test(a_guarded_mutex_has_one_owner),
+        cmocka_unit_test(misuse_of_a_guarded_mutex_is_found),
         cmocka_unit_test(a_push_lock_has_readers_or_a_writer),
         cmocka_unit_test(readers_are_in_at_once),
         cmocka_unit_test(a_writer_that_waits_holds_up_new_readers),

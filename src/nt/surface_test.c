@@ -345,8 +345,11 @@ static VOID a_routine_ex(PVOID object, PVOID context, PIO_WORKITEM item)
 /* Annotations take any text and leave none, operators too. */
 _IRQL_requires_max_(DISPATCH_LEVEL) _Must_inspect_result_ static NTSTATUS
     annotated(_In_opt_ PVOID a, _In_range_(>, 0) ULONG b, _Out_ PULONG c, _Frees_ptr_ PVOID d,
-              __in ULONG e, __out_bcount(e) PUCHAR f)
+              __in ULONG e, __out_bcount(e) PUCHAR f, _Outref_result_nullonfailure_ PVOID *g,
+              _Outref_result_buffer_(b) PVOID *h,
+              __drv_savesIRQL _IRQL_limited_to_(APC_LEVEL) KIRQL i)
 {
+    *g = *h = i ? a : NULL;
     (void)a;
     (void)d;
     *c = b + e;
@@ -369,6 +372,7 @@ static void function_types_declare_functions(void **state)
     EX_POOL_PRIORITY priority = NormalPoolPriority;
     IF_INDEX index = NET_IFINDEX_UNSPECIFIED;
     ULONG calls = 0, sum;
+    PVOID kept = &calls;
     UCHAR octet;
 
     (void)state;
@@ -383,7 +387,8 @@ static void function_types_declare_functions(void **state)
     assert_ptr_equal(writable, constant);
     assert_int_equal(priority, 16);
     assert_int_equal(index, 0);
-    assert_int_equal(annotated(NULL, 1, &sum, NULL, 2, &octet), STATUS_SUCCESS);
+    assert_int_equal(annotated(NULL, 1, &sum, NULL, 2, &octet, &kept, &kept, 0), STATUS_SUCCESS);
+    assert_null(kept);
     assert_int_equal(sum + octet, 4);
 }
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# nt_headers.sh - each public header by itself: C11 and C++17, gcc and clang, with and without
-# -fms-extensions -fshort-wchar, without a warning; which of the host's headers come along; which
-# lower-case macros there are. And every spelling.
+# nt_headers.sh - each public header by itself and all in any order: C11 to C17, C++11 to C++20, gcc
+# and clang, with and without -fms-extensions -fshort-wchar, without a warning (-Wall -Wextra
+# -Wpedantic); with the host's headers before and after them; which of those come along; which
+# lower-case macros there are. And every spelling. Compilers that are not there are left out.
 set -eu
 
 source=${SOFTNDK_SOURCE_DIR:?}
@@ -32,10 +33,10 @@ allowed_macros='min max s_addr s_host s_net s_imp s_impno s_lh s6_addr s6_bytes 
 check_one() {
     compiler=$1 language=$2 header=$3
     shift 3
-    echo "#include <$header>" >"$scratch/one.$language"
+    printf '#include <%s>\nextern int something;\n' "$header" >"$scratch/one.$language"
     # shellcheck disable=SC2086 # lists of flags
-    if ! "$compiler" "$@" -Wall -Wextra -Werror -fsyntax-only $includes "$scratch/one.$language" \
-        2>"$scratch/errors"; then
+    if ! "$compiler" "$@" -Wall -Wextra -Wpedantic -Werror -fsyntax-only $includes \
+        "$scratch/one.$language" 2>"$scratch/errors"; then
         wrong "$compiler $*: $header"
         head -5 "$scratch/errors"
     fi
@@ -43,29 +44,46 @@ check_one() {
 }
 
 for compiler in gcc clang g++ clang++; do
-    command -v "$compiler" >/dev/null 2>&1 || continue
+    if ! command -v "$compiler" >/dev/null 2>&1; then
+        echo "nt_headers: there is no $compiler, left out"
+        continue
+    fi
     case $compiler in
-    *++) language=cpp standards="c++17 c++11" ;;
-    *) language=c standards="c11 gnu17" ;;
+    *++) language=cpp standards="c++17 c++11" more="c++14 c++20 gnu++11 gnu++20" ;;
+    *) language=c standards="c11 gnu17" more="c17 gnu11 c2x" ;;
     esac
-    for standard in $standards; do
-        for header in $headers; do
-            check_one "$compiler" "$language" "$header" "-std=$standard" -fms-extensions \
-                -fshort-wchar
-        done
-    done
     for header in $headers; do
-        check_one "$compiler" "$language" "$header" "-std=${standards%% *}"
+        check_one "$compiler" "$language" "$header" "-std=${standards%% *}" -fms-extensions \
+            -fshort-wchar
     done
-    # All of them at once, twice, and in the other order.
+    # All of them at once, twice, and in other orders; also between the host's headers.
     for header in $headers; do echo "#include <$header>"; done >"$scratch/order"
     cat "$scratch/order" "$scratch/order" >"$scratch/all.$language"
     sort -r "$scratch/order" >"$scratch/reverse.$language"
-    for file in all reverse; do
-        # shellcheck disable=SC2086
-        "$compiler" "-std=${standards%% *}" -fms-extensions -fshort-wchar -Wall -Wextra -Werror \
-            -fsyntax-only $includes "$scratch/$file.$language" ||
-            wrong "$compiler: all headers together ($file)"
+    awk '{ print (NR * 7919) % 101, $0 }' "$scratch/order" | sort -n | cut -d' ' -f2- \
+        >"$scratch/mixed.$language"
+    case $language in
+    cpp) printf '#include <%s>\n' cstdio string memory ;;
+    *) printf '#include <%s>\n' assert.h ctype.h errno.h pthread.h stdatomic.h ;;
+    esac >"$scratch/host"
+    printf '#include <%s>\n' string.h stdio.h stdlib.h inttypes.h limits.h time.h unistd.h \
+        >>"$scratch/host"
+    cat "$scratch/host" "$scratch/order" >"$scratch/before.$language"
+    # A host's header that comes after must not meet the macros min and max, as under Windows.
+    (echo '#define NOMINMAX' && cat "$scratch/order" "$scratch/host") >"$scratch/after.$language"
+    for standard in $standards $more; do
+        case " $standards " in *" $standard "*) files="all reverse mixed before after" ;;
+        *) files="mixed before" ;; esac
+        for file in $files; do
+            # shellcheck disable=SC2086
+            "$compiler" "-std=$standard" -fms-extensions -fshort-wchar -Wall -Wextra -Wpedantic \
+                -Werror -fsyntax-only $includes "$scratch/$file.$language" ||
+                wrong "$compiler -std=$standard: all headers together ($file)"
+            compiled=$((compiled + 1))
+        done
+        # shellcheck disable=SC2086 # as a provider's author compiles them
+        "$compiler" "-std=$standard" -Wall -Wextra -Werror -fsyntax-only $includes \
+            "$scratch/mixed.$language" || wrong "$compiler -std=$standard: without extensions"
     done
 done
 

@@ -81,6 +81,43 @@ NTSTATUS DriverEntry(PDRIVER_OBJECT d, PUNICODE_STRING p)
 }
 END
 
+# Own headers in other letter case than their files, with a backslash, one through another; and one
+# whose exact name exists elsewhere, which must stay the one that is meant.
+mkdir -p own/src own/Inc/Deep 'own/odd [dir]'
+cat >own/src/Driver.c <<'END'
+#include "precomp.h"
+#include "..\INC\deep\Pool.h"
+#include <shared.h>
+#include "Exact.h"
+DRIVER_INITIALIZE DriverEntry;
+NTSTATUS DriverEntry(PDRIVER_OBJECT d, PUNICODE_STRING p)
+{
+    UNREFERENCED_PARAMETER(d);
+    UNREFERENCED_PARAMETER(p);
+    return LAM + POOL + BESIDE + SHARED + EXACT == 11111 ? STATUS_SUCCESS : STATUS_UNSUCCESSFUL;
+}
+C_ASSERT(LAM + POOL + BESIDE + SHARED + EXACT == 11111);
+END
+printf '#pragma once\r\n#include <Ntddk.h>\r\n#include "LAM.H"\r\n#include "Lam.h"\r\n' \
+    >own/src/PreComp.h
+echo '#pragma once
+enum { LAM = 1 };' >own/src/lam.h
+echo '#include "beside.h"
+enum { POOL = 10 };' >own/Inc/Deep/pool.h
+echo 'enum { BESIDE = 100 };' >own/Inc/Deep/beside.h
+echo 'enum { SHARED = 1000 };' >'own/odd [dir]/Shared.H'
+echo 'enum { EXACT = 10000 };' >'own/odd [dir]/Exact.h'
+echo 'enum { EXACT = 70000 };' >own/src/eXact.h
+
+# Pointers that do not fit: a warning, as under Windows, whatever the compiler's age.
+cat >unfit.c <<'END'
+#include <ntddk.h>
+typedef void (*CLOSED)(PVOID);
+static void done(PVOID context, NTSTATUS status) { (void)context, (void)status; }
+CLOSED Unfit(LONG *p);
+CLOSED Unfit(LONG *p) { ULONG *q = p; return *q ? done : NULL; }
+END
+
 ran=0
 for kind in gcc clang; do
     command -v "$kind" >/dev/null 2>&1 || continue
@@ -105,6 +142,12 @@ for kind in gcc clang; do
     good "$kind, C++ and C" "--$kind" -Wall -Wextra -Werror entry.cpp helper.c -o both.so
     shows both.so DriverEntry
     good "$kind, C++ alone" "--$kind" -c -Wall -Wextra -Werror entry.cpp -o entry.o
+    good "$kind, headers in other letter case" "--$kind" -Wall -Wextra -Werror -I 'own/odd [dir]' \
+        own/src/Driver.c
+    if [ $kind = gcc ]; then
+        "$cc" --gcc -c unfit.c >said 2>&1 || fail "gcc: pointers that do not fit are an error"
+        grep -q 'incompatible.pointer' said || fail "gcc: pointers that do not fit are not told"
+    fi
     good "$kind, C alone" "--$kind" -c helper.c -o helper.o
     good "$kind, objects of both" "--$kind" --cxx entry.o helper.o -o objects.so
     good "$kind, C as C++" "--$kind" -c -x c++ -Wall -Wextra -Werror -o cxx.o plain.c

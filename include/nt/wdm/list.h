@@ -134,7 +134,7 @@ typedef struct DECLSPEC_ALIGN(2 * __SIZEOF_POINTER__) _SLIST_ENTRY {
 
 /* The first entry, and how many there are. */
 typedef union DECLSPEC_ALIGN(2 * __SIZEOF_POINTER__) _SLIST_HEADER {
-    struct {
+    __extension__ struct {
         ULONG_PTR Alignment;
         ULONG_PTR Region;
     };

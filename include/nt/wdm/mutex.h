@@ -42,6 +42,24 @@ VOID ExReleaseFastMutex(PFAST_MUTEX FastMutex);
 VOID ExAcquireFastMutexUnsafe(PFAST_MUTEX FastMutex);
 VOID ExReleaseFastMutexUnsafe(PFAST_MUTEX FastMutex);
 
+/* ---- guarded mutexes ---- */
+
+/* A fast mutex that leaves the level: between acquire and release the thread is in a guarded
+ * region, which is to this library as a critical region. IRQL <= APC_LEVEL. */
+typedef FAST_MUTEX KGUARDED_MUTEX, *PKGUARDED_MUTEX;
+
+VOID KeEnterGuardedRegion(VOID);
+VOID KeLeaveGuardedRegion(VOID);
+
+VOID KeInitializeGuardedMutex(PKGUARDED_MUTEX Mutex);
+VOID KeAcquireGuardedMutex(PKGUARDED_MUTEX Mutex);
+BOOLEAN KeTryToAcquireGuardedMutex(PKGUARDED_MUTEX Mutex);
+VOID KeReleaseGuardedMutex(PKGUARDED_MUTEX Mutex);
+
+/* The same for a caller that is in a guarded region, or at APC_LEVEL, already. */
+VOID KeAcquireGuardedMutexUnsafe(PKGUARDED_MUTEX Mutex);
+VOID KeReleaseGuardedMutexUnsafe(PKGUARDED_MUTEX Mutex);
+
 /* ---- push locks ---- */
 
 /* One word, 0 when free: many readers, or one writer; who holds it does not take it again. A writer

@@ -104,7 +104,7 @@ typedef struct _POOL_EXTENDED_PARAMS_SECURE_POOL {
 
 /* One more wish. Optional: one that is not understood is left aside; else it fails the call. */
 typedef struct _POOL_EXTENDED_PARAMETER {
-    struct {
+    __extension__ struct {
         ULONG64 Type : 8;
         ULONG64 Optional : 1;
         ULONG64 Reserved : 55;

@@ -25,24 +25,45 @@ SOFTNDK_BEGIN_C
 /* How many bytes from the beginning on are equal: Length when all are. */
 SIZE_T RtlCompareMemory(const VOID *Source1, const VOID *Source2, SIZE_T Length);
 
-#ifndef __cplusplus
-/* Windows' headers bring in <string.h>; its functions of bytes are declared here, so that nothing
- * of the host's headers comes along. Those of wide characters are not: the host's have 4 bytes. */
+/* Windows' headers bring in <string.h>; its functions of bytes are declared here, as the host
+ * declares them, so that nothing of its headers comes along and they may still be included. Those
+ * of wide characters are not: the host's have 4 bytes. */
+#ifdef __cplusplus
+#define SOFTNDK_NOEXCEPT noexcept
+#else
+#define SOFTNDK_NOEXCEPT
+#endif
+int memcmp(const void *, const void *, size_t) SOFTNDK_NOEXCEPT;
+void *memcpy(void *, const void *, size_t) SOFTNDK_NOEXCEPT;
+void *memmove(void *, const void *, size_t) SOFTNDK_NOEXCEPT;
+void *memset(void *, int, size_t) SOFTNDK_NOEXCEPT;
+char *strcat(char *, const char *) SOFTNDK_NOEXCEPT;
+int strcmp(const char *, const char *) SOFTNDK_NOEXCEPT;
+char *strcpy(char *, const char *) SOFTNDK_NOEXCEPT;
+size_t strlen(const char *) SOFTNDK_NOEXCEPT;
+int strncmp(const char *, const char *, size_t) SOFTNDK_NOEXCEPT;
+char *strncpy(char *, const char *, size_t) SOFTNDK_NOEXCEPT;
+#ifdef __cplusplus
+/* C++ has two of each: what is const stays so. */
+#define SOFTNDK_FINDER(type, name, parameters)                                                     \
+    extern "C++" {                                                                                 \
+    extern type *name(type *, SOFTNDK_EXPAND parameters) noexcept __asm(#name);                    \
+    extern const type *name(const type *, SOFTNDK_EXPAND parameters) noexcept __asm(#name);        \
+    }
+#define SOFTNDK_EXPAND(...) __VA_ARGS__
+SOFTNDK_FINDER(void, memchr, (int, size_t))
+SOFTNDK_FINDER(char, strchr, (int))
+SOFTNDK_FINDER(char, strrchr, (int))
+SOFTNDK_FINDER(char, strstr, (const char *))
+#undef SOFTNDK_FINDER
+#undef SOFTNDK_EXPAND
+#else
 void *memchr(const void *, int, size_t);
-int memcmp(const void *, const void *, size_t);
-void *memcpy(void *, const void *, size_t);
-void *memmove(void *, const void *, size_t);
-void *memset(void *, int, size_t);
-char *strcat(char *, const char *);
 char *strchr(const char *, int);
-int strcmp(const char *, const char *);
-char *strcpy(char *, const char *);
-size_t strlen(const char *);
-int strncmp(const char *, const char *, size_t);
-char *strncpy(char *, const char *, size_t);
 char *strrchr(const char *, int);
 char *strstr(const char *, const char *);
 #endif
+#undef SOFTNDK_NOEXCEPT
 
 /* ---- counted strings ---- */
 
