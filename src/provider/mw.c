@@ -274,7 +274,8 @@ NTSTATUS mw_bind_prepare(struct object *qp, struct pd *pd, struct mw_list *over,
                                "no bind (have no memory, need a request)");
     }
     if (status != STATUS_SUCCESS) {
-        mr_window_end(mr);
+        if (!RED("mw-failed-bind-keeps-region"))
+            mr_window_end(mr);
         return status;
     }
     *bind = (struct mw_bind){.mw = mw,
