@@ -232,12 +232,23 @@ static NTSTATUS SendText(void)
     return status;
 }
 
-static void Cleanup(void)
+/* Both ends at once: an end that disconnects waits for the other to do so, too. */
+static void Disconnect(void)
 {
-    CALL call;
+    NTSTATUS client = STATUS_SUCCESS, server = STATUS_SUCCESS;
+    CALL first, second;
 
     if (Client)
-        End(&call, Client->Dispatch->NdkDisconnect(Client, OnRequest, Begin(&call)), NULL);
+        client = Client->Dispatch->NdkDisconnect(Client, OnRequest, Begin(&first));
+    if (Server)
+        server = Server->Dispatch->NdkDisconnect(Server, OnRequest, Begin(&second));
+    End(&first, client, NULL);
+    End(&second, server, NULL);
+}
+
+static void Cleanup(void)
+{
+    Disconnect();
     if (Client)
         Close(&Client->Header, Client->Dispatch->NdkCloseConnector);
     if (Server)
