@@ -140,6 +140,7 @@ static void interfaces(void **state)
     assert_true(n >= 1);
     for (int i = 0; i < n && i < 256; i++) {
         assert_int_not_equal(list[i].index, 0);
+        assert_int_equal(list[i].host_index, list[i].index);
         assert_true(i == 0 || list[i].index > list[i - 1].index);
         assert_true(list[i].name[0] != '\0' && !strchr(list[i].name, ':'));
         assert_true(list[i].mtu > 0);
