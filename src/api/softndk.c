@@ -65,17 +65,15 @@ size_t softndk_open_error(char *text, size_t size)
 /* All interfaces, to be freed; *count of them. NULL: the error is left. */
 static struct os_interface *interfaces(unsigned *count, NTSTATUS *status)
 {
-    struct os_interface *list;
+    struct os_interface *list = calloc(INTERFACES_MAX, sizeof *list);
+    int n = list ? interfaces_list(list, INTERFACES_MAX) : -ENOMEM;
     char text[1024];
-    int n;
 
-    if (!interfaces_ready(text, sizeof text)) {
+    if (n == -EINVAL && !interfaces_ready(text, sizeof text)) {
+        free(list);
         *status = failed(STATUS_INVALID_PARAMETER, "%s", text);
         return NULL;
     }
-    list = calloc(INTERFACES_MAX, sizeof *list);
-    n = list ? interfaces_list(list, INTERFACES_MAX) : -ENOMEM;
-
     if (n < 0) {
         free(list);
         *status =

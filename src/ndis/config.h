@@ -74,6 +74,7 @@ struct config {
     struct config_settings settings; /* of [options] */
     char *registry;                  /* the registry's file, NULL: none given */
     struct config_origin registry_origin;
+    bool no_memory; /* a failure was for want of it: nothing is wrong with the text */
     char *names[CONFIG_TEXTS_MAX];
     unsigned name_count;
 };

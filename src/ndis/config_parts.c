@@ -25,6 +25,9 @@ struct config_origin config_here(const struct config_reader *r)
 
 bool config_no_memory(struct config_reader *r)
 {
+    struct config_reading *reading = r->context;
+
+    reading->config->no_memory = true;
     return config_wrong(r, "no memory");
 }
 

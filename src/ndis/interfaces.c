@@ -31,6 +31,7 @@ static bool read_file(struct config *out, const char *path)
     bool good;
     int rc = os_file_read(path, CONFIG_TEXT_MAX, &text, &length);
 
+    out->no_memory = rc == -ENOMEM;
     if (rc < 0) {
         snprintf(sentence, sizeof sentence, "SOFTNDK_CONFIG: cannot read \"%.500s\" (%s)", path,
                  rc == -EFBIG    ? "it is too long"
@@ -50,10 +51,10 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-static bool lay_down_map(const struct config *from)
+static bool lay_down_map(struct config *from)
 {
-    struct address_pair *pairs = calloc(from->pair_count ? from->pair_count : 1, sizeof *pairs);
-    bool good = pairs != NULL;
+    struct address_pair *pairs = from->pair_count ? calloc(from->pair_count, sizeof *pairs) : NULL;
+    bool good = pairs || from->pair_count == 0;
 
     for (unsigned i = 0; good && i < from->pair_count; i++)
         pairs[i] = from->pairs[i].pair;
@@ -61,6 +62,7 @@ static bool lay_down_map(const struct config *from)
     free(pairs);
     if (!good)
         snprintf(sentence, sizeof sentence, "no memory for the address map");
+    from->no_memory = !good;
     return good;
 }
 
@@ -82,9 +84,11 @@ static void read_all(void)
         __atomic_store_n(&state, GOOD, __ATOMIC_RELEASE);
         return;
     }
+    good = new.no_memory; /* tried again at the next question */
     config_free(&new);
     log_error("%s", sentence);
-    __atomic_store_n(&state, WRONG, __ATOMIC_RELEASE);
+    if (!good)
+        __atomic_store_n(&state, WRONG, __ATOMIC_RELEASE);
 }
 
 static bool ready(void)
@@ -102,7 +106,9 @@ bool interfaces_ready(char *error, size_t size)
 {
     if (ready())
         return true;
+    os_mutex_lock(&lock); /* without memory it may be read again meanwhile */
     snprintf(error, size, "%s", sentence);
+    os_mutex_unlock(&lock);
     return false;
 }
 
@@ -237,7 +243,7 @@ int interfaces_list(struct os_interface *out, unsigned max)
     int rc;
 
     if (!ready())
-        return -EINVAL;
+        return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == WRONG ? -EINVAL : -ENOMEM;
     hosts = host_interfaces(&host_count, &rc);
     if (!hosts)
         return rc;

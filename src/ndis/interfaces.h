@@ -28,7 +28,7 @@
 bool interfaces_ready(char *error, size_t size);
 
 /* All of them, configured ones first, each kind by index; as os_interfaces() answers. -EINVAL: the
- * configuration is wrong. */
+ * configuration is wrong. -ENOMEM may pass: it is then read at the next question. */
 int interfaces_list(struct os_interface *out, unsigned max);
 
 /* The name of the host's interface below, or an empty text: the host has none such. */
