@@ -9,11 +9,13 @@
 #include "engine/engine_internal.h"
 
 #include "base/red.h"
+#include "os/sanitize.h"
 
 void engine_defer(struct engine_shard *s, struct engine_item *item)
 {
     struct engine_item *top = atomic_load(&s->deferred);
 
+    sanitize_release(item);
     do {
         item->next = top;
     } while (!atomic_compare_exchange_weak(&s->deferred, &top, item));
@@ -24,6 +26,7 @@ void engine_run(struct engine_shard *s, struct engine_work *work)
 {
     struct engine_work *top = atomic_load(&s->run_list);
 
+    sanitize_release(work);
     do {
         work->next = top;
     } while (!atomic_compare_exchange_weak(&s->run_list, &top, work));
@@ -75,6 +78,7 @@ bool engine_run_works(struct engine_shard *s)
 
     for (; work; work = next) {
         next = work->next;
+        sanitize_acquire(work);
         work->run(work);
     }
     return ran;
@@ -89,6 +93,7 @@ bool engine_run_items(struct engine_shard *s)
     for (; item; item = next) {
         next = item->next;
         me->in_item = true;
+        sanitize_acquire(item);
         item->run(item);
         engine_after_flush();
         me->in_item = false;

@@ -6,6 +6,7 @@
 #include <ntstatus.h>
 
 #include "base/red.h"
+#include "os/sanitize.h"
 #include "provider/adapter.h"
 #include "provider/cq_internal.h"
 #include "provider/versions.h"
@@ -185,6 +186,7 @@ bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count)
             break;
         }
         ring->entries[written & ring->mask] = entries[i];
+        sanitize_release(&cq->written);
         atomic_store_explicit(&cq->written, written + 1, memory_order_release);
         if (cq->look)
             cq_look(cq, &entries[i], written);

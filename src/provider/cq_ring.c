@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/red.h"
+#include "os/sanitize.h"
 #include "provider/adapter.h"
 #include "provider/cq_internal.h"
 
@@ -75,8 +76,12 @@ static bool cq_empty_poll(struct cq *cq)
 
 static uint32_t cq_available(struct cq *cq, uint32_t *read)
 {
+    uint32_t queued;
+
     *read = atomic_load_explicit(&cq->read, memory_order_relaxed);
-    return atomic_load_explicit(&cq->written, memory_order_acquire) - *read;
+    queued = atomic_load_explicit(&cq->written, memory_order_acquire) - *read;
+    sanitize_acquire(&cq->written); /* what the completions speak of was written before */
+    return queued;
 }
 
 /* How many entries are to be returned, *read the first. */

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/red.h"
 #include "nt/nt.h"
+#include "os/sanitize.h"
 #include "provider/adapter.h"
 #include "provider/early.h"
 #include "provider/origin.h"
@@ -160,6 +161,7 @@ static void object_close_run(struct engine_item *item)
 /* No reference is left. where: the shard of the close completion. */
 static void object_end(struct object *object, struct engine_shard *where)
 {
+    sanitize_acquire(object);
     if (object->class->release)
         object->class->release(object);
     if (!object->pended) {
@@ -205,6 +207,7 @@ void object_unref(struct object *object)
         adapter_unref(object->adapter);
         return;
     }
+    sanitize_release(object);
     before = atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel);
     assert(before != 0);
     if (before == 1)
@@ -247,6 +250,7 @@ NTSTATUS object_close(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_COMPLETION complet
     if (object->class->cancel)
         object->class->cancel(object);
     /* If this drop is not the last the object may be gone at once. */
+    sanitize_release(object);
     last = atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1;
     if (last) {
         object->pended = mode != PEND_NEVER;

@@ -66,6 +66,9 @@ says 'left: adapter #1 on lo, open, made by .*faulty'
 says 'left: adapter #1: 1 cq, open, #2, made by .*faulty'
 says '^softndk-run: not done within 1 s$'
 says '^softndk-run: not clean: 0 findings, 2 things left$'
+if command -v addr2line >/dev/null 2>&1; then
+    says 'in MakeCq at faulty.c:[0-9]'
+fi
 expect "a mapping left" 4 --timeout 1 faulty.so Mode=lam
 says 'left: adapter #1: 1 logical address mapping, not released, made by .*faulty'
 expect "a finding" 1 --idle 0.2 faulty.so Mode=finding

@@ -179,14 +179,14 @@ static void settle(void)
 
 static void tell(void *context, const char *text)
 {
-    UNREFERENCED_PARAMETER(context);
     tool_say("%s", text);
+    places_tell(context, text);
 }
 
 /* The exit status so far, or RUN_LEFT. */
-static int report(int result)
+static int report(struct run *run, int result)
 {
-    size_t total = softndk_report(tell, NULL) + own_findings;
+    size_t total = softndk_report(tell, run) + own_findings;
     size_t findings = softndk_finding_count() + own_findings;
 
     if (total == 0) {
@@ -279,5 +279,5 @@ int drive(struct run *run)
             result = RUN_BLOCKED;
     if (result != RUN_BLOCKED)
         settle();
-    return leave(run, report(result));
+    return leave(run, report(run, result));
 }

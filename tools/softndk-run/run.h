@@ -62,6 +62,9 @@ bool driver_load(struct driver *driver);
 /* Nothing of the driver is called any more; its code stays, for names in reports. */
 void driver_forget(struct driver *driver);
 
+/* Tells the lines of source that belong to the drivers' frames in a line of the report. */
+void places_tell(const struct run *run, const char *text);
+
 /* Prints where a driver crashed before the process dies of it. */
 void crash_watch(void);
 
