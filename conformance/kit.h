@@ -30,8 +30,7 @@
  *     }
  *
  * One function can serve many rows: k->test->arg tells it which. Every wait has the case's time
- * limit behind it and names what it waits for; a case never sleeps for a result, and never checks
- * how fast something was. kit_settle() is for "nothing more may come".
+ * limit behind it and a name; a case never sleeps for a result and never measures time.
  *
  * Two ends. A case with a server and a client half runs as two threads of one process, or with
  * --peer in two processes; the halves share no memory and speak through kit_tell() and kit_hear().
@@ -62,66 +61,12 @@
 
 #include <ndkpi.h>
 
+#include "kit_case.h"
 #include "kit_door.h"
 #include "kit_os.h"
 
-struct kit;
 struct kit_call;
 struct kit_request;
-
-/* ---- cases ---------------------------------------------------------------------------------- */
-
-typedef VOID kit_function(struct kit *k);
-
-/* What a case cannot do without; it is skipped, with a reason, where that is not there. */
-#define KIT_NEEDS_LOOPBACK 0x01  /* both ends at one adapter address, in this function */
-#define KIT_NEEDS_DIRECT   0x02  /* the kit may play the layer above the provider */
-#define KIT_NEEDS_ANSWER   0x04  /* the door can choose how calls answer (kit_door.answer) */
-#define KIT_NEEDS_FAIL     0x08  /* the door can make calls fail (kit_door.fail) */
-#define KIT_NEEDS_SRQ      0x10  /* MaxSrqDepth is not 0 */
-#define KIT_NEEDS_MW       0x20  /* MaxWindowSize is not 0 */
-#define KIT_NEEDS_ENDPOINT 0x40  /* shared endpoints can be created */
-#define KIT_NEEDS_READ     0x80  /* read limits are not 0 */
-#define KIT_NEEDS_PATIENCE 0x100 /* waits for a timer of the provider: only with --slow */
-
-struct kit_case {
-    const char *id;                /* "CQ-012": the topic's letters, a number; never reused */
-    const char *title;             /* what must be so, in a few words */
-    const char *reference;         /* where it is written: "NDKPI 7.2", "lifetime 5.2" */
-    const char *function;          /* the function under test, as NDKPI spells it */
-    kit_function *run;             /* one function, or */
-    kit_function *server, *client; /* two halves */
-    ULONG needs;                   /* KIT_NEEDS_... */
-    ULONG adapter_flags;           /* NDK_ADAPTER_FLAG_... that must be set */
-    ULONG adapter_flags_clear;     /* ... that must be clear */
-    NDK_VERSION version;           /* lowest NDKPI version, {0, 0}: any */
-    LONG_PTR arg;                  /* the row's own number */
-    const VOID *row;               /* or the row's own structure */
-};
-
-#define KIT_CASE(id_, title_, reference_, function_, run_, ...)                                    \
-    {                                                                                              \
-        .id = id_, .title = title_, .reference = reference_, .function = function_, .run = run_,   \
-        __VA_ARGS__                                                                                \
-    }
-#define KIT_CASE_TWO(id_, title_, reference_, function_, server_, client_, ...)                    \
-    {                                                                                              \
-        .id = id_, .title = title_, .reference = reference_, .function = function_,                \
-        .server = server_, .client = client_, __VA_ARGS__                                          \
-    }
-
-struct kit_topic {
-    const char *name, *about;
-    const struct kit_case *cases;
-    ULONG count;
-};
-
-/* Behind the table, which is named `cases`. */
-#define KIT_TOPIC(name_, about_)                                                                   \
-    const struct kit_topic kit_topic_##name_;                                                      \
-    const struct kit_topic kit_topic_##name_ = {#name_, about_, cases, RTL_NUMBER_OF(cases)}
-
-enum kit_role { KIT_ALONE, KIT_SERVER, KIT_CLIENT };
 
 /* ---- one running case (or half of one) ------------------------------------------------------ */
 
@@ -406,7 +351,8 @@ struct kit_listener {
     KEVENT event;                       /* set (synchronization) by each connect event */
     volatile LONG events;               /* connect events so far */
     struct kit_connector *first, *last; /* not taken yet */
-    /* Called inside the connect event; the connector is not queued then. May be NULL. */
+    /* Called inside the connect event; the connector is not queued then. May be NULL. See
+     * kit_on_connect(). */
     VOID (*in_callback)(struct kit_listener *listener, struct kit_connector *connector);
     PVOID context;
 };
@@ -602,6 +548,10 @@ struct kit_connect_options {
 /* Listens on the local address, an ephemeral port; *address receives it. */
 BOOLEAN kit_listen(struct kit_listener *listener, SOCKADDR_INET *address);
 struct kit_call *kit_listen_start(struct kit_listener *listener, const SOCKADDR_INET *address);
+/* Sets in_callback and context; at any time before the event. */
+VOID kit_on_connect(struct kit_listener *listener,
+                    VOID (*in_callback)(struct kit_listener *, struct kit_connector *),
+                    PVOID context);
 /* The next connector that came in. */
 BOOLEAN kit_incoming(struct kit_listener *listener, struct kit_connector **out);
 /* From the local address, port 0, to there. options NULL: 1 read each way, no data. */
@@ -661,7 +611,13 @@ struct kit_pair {
     struct kit_end a, b; /* a is active */
 };
 BOOLEAN kit_pair_open(struct kit *k, const struct kit_end_options *options, struct kit_pair *pair);
+/* The two ends not connected: b listens at *address, a has a connector. */
+BOOLEAN kit_pair_apart(struct kit *k, struct kit_pair *pair, SOCKADDR_INET *address);
 BOOLEAN kit_pair_connect(struct kit_pair *pair, const struct kit_end_options *options);
+
+/* The initiator request fails, or the end's connection ends: what a refused remote access looks
+ * like, depending on whether a provider's completions wait for the peer. Takes other results. */
+BOOLEAN kit_ends_badly(struct kit_end *end, struct kit_request *request);
 
 /* ---- the other half ------------------------------------------------------------------------- */
 

@@ -45,6 +45,16 @@ BOOLEAN kit_listen(struct kit_listener *listener, SOCKADDR_INET *address)
         STATUS_SUCCESS);
 }
 
+VOID kit_on_connect(struct kit_listener *listener,
+                    VOID (*in_callback)(struct kit_listener *, struct kit_connector *),
+                    PVOID context)
+{
+    kit_os_lock(&listener->object.k->in->lock);
+    listener->in_callback = in_callback;
+    listener->context = context;
+    kit_os_unlock(&listener->object.k->in->lock);
+}
+
 BOOLEAN kit_incoming(struct kit_listener *listener, struct kit_connector **out)
 {
     struct kit *k = listener->object.k;

@@ -108,6 +108,7 @@ static VOID connect_event(PVOID context, NDK_CONNECTOR *ndk)
 {
     struct kit_listener *listener = context;
     struct kit *k = listener->object.k;
+    VOID (*in_callback)(struct kit_listener *, struct kit_connector *);
     struct kit_connector *connector;
 
     kit_event_enter(&listener->object, "the connect event");
@@ -120,10 +121,13 @@ static VOID connect_event(PVOID context, NDK_CONNECTOR *ndk)
         kit_follow(&connector->object, &listener->object);
         kit_object_born(&connector->object, &ndk->Header);
         kit_os_add(&listener->events, 1);
+        kit_os_lock(&k->in->lock);
+        in_callback = listener->in_callback;
+        kit_os_unlock(&k->in->lock);
         if (kit_os_get(&listener->object.life) != KIT_OPEN) {
             (void)kit_close_start(&connector->object);
-        } else if (listener->in_callback) {
-            listener->in_callback(listener, connector);
+        } else if (in_callback) {
+            in_callback(listener, connector);
         } else {
             kit_os_lock(&k->in->lock);
             if (listener->last)

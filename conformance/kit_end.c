@@ -83,6 +83,20 @@ BOOLEAN kit_end_connect(struct kit_end *end, const struct kit_end_options *optio
     return connect_server(end, options);
 }
 
+static BOOLEAN pair_listen(struct kit_pair *pair, SOCKADDR_INET *address)
+{
+    TRY_OR_FALSE(kit_listener_new(pair->b.adapter, &pair->b.listener));
+    TRY_OR_FALSE(kit_listen(pair->b.listener, address));
+    return kit_connector_new(pair->a.adapter, &pair->a.connector);
+}
+
+BOOLEAN kit_pair_apart(struct kit *k, struct kit_pair *pair, SOCKADDR_INET *address)
+{
+    TRY_OR_FALSE(kit_end_open(k, NULL, &pair->b));
+    TRY_OR_FALSE(kit_end_open(k, NULL, &pair->a));
+    return pair_listen(pair, address);
+}
+
 BOOLEAN kit_pair_connect(struct kit_pair *pair, const struct kit_end_options *options)
 {
     struct kit_connect_options c = connect_options(options);
@@ -90,9 +104,7 @@ BOOLEAN kit_pair_connect(struct kit_pair *pair, const struct kit_end_options *op
     struct kit_call *connect, *accept;
     SOCKADDR_INET address;
 
-    TRY_OR_FALSE(kit_listener_new(b->adapter, &b->listener));
-    TRY_OR_FALSE(kit_listen(b->listener, &address));
-    TRY_OR_FALSE(kit_connector_new(a->adapter, &a->connector));
+    TRY_OR_FALSE(pair_listen(pair, &address));
     connect = kit_connect_start(a->connector, a->qp, &address, &c);
     TRY_OR_FALSE(kit_incoming(b->listener, &b->connector));
     accept = kit_accept_start(b->connector, b->qp, &c);
@@ -106,4 +118,21 @@ BOOLEAN kit_pair_open(struct kit *k, const struct kit_end_options *options, stru
     TRY_OR_FALSE(kit_end_open(k, options, &pair->b));
     TRY_OR_FALSE(kit_end_open(k, options, &pair->a));
     return kit_pair_connect(pair, options);
+}
+
+BOOLEAN kit_ends_badly(struct kit_end *end, struct kit_request *request)
+{
+    struct kit_result result;
+
+    for (;;) {
+        if (kit_cq_poll(end->initiator, &result, 1) == 1 && result.request == request &&
+            result.status != STATUS_SUCCESS)
+            return TRUE;
+        if (KeReadStateEvent(&end->connector->event))
+            return TRUE;
+        if (kit_time_left(end->k) == 0)
+            return kit_wait(end->k, &end->connector->event,
+                            "the failure of an access that was not granted");
+        kit_os_sleep_ms(1);
+    }
 }

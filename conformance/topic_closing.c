@@ -98,20 +98,17 @@ static VOID endpoint_before_connector(struct kit *k)
 {
     struct kit_endpoint *endpoint;
     struct kit_call *connect;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(kit_end_open(k, NULL, &b));
-    TRY(kit_end_open(k, NULL, &a));
-    TRY(kit_listener_new(b.adapter, &b.listener));
-    TRY(kit_listen(b.listener, &address));
-    TRY(kit_answer_is(kit_endpoint_start(a.adapter, &k->config->local, &endpoint), STATUS_SUCCESS));
-    TRY(kit_connector_new(a.adapter, &a.connector));
-    connect = kit_connect_endpoint(a.connector, a.qp, endpoint, &address, NULL);
-    TRY(kit_incoming(b.listener, &b.connector));
-    TRY(kit_accept_start(b.connector, b.qp, NULL) != NULL);
+    TRY(kit_pair_apart(k, &pair, &address));
+    TRY(kit_answer_is(kit_endpoint_start(pair.a.adapter, &k->config->local, &endpoint),
+                      STATUS_SUCCESS));
+    connect = kit_connect_endpoint(pair.a.connector, pair.a.qp, endpoint, &address, NULL);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    TRY(kit_accept_start(pair.b.connector, pair.b.qp, NULL) != NULL);
     TRY(kit_answer_is(connect, STATUS_SUCCESS));
-    antecedent_first(k, &endpoint->object, &a.connector->object);
+    antecedent_first(k, &endpoint->object, &pair.a.connector->object);
 }
 
 /* Everything of a connected pair, antecedents first, none waited for. */
@@ -259,20 +256,16 @@ static VOID close_cancels_connect(struct kit *k)
 {
     static const NTSTATUS allowed[] = {STATUS_CANCELLED, STATUS_CONNECTION_ABORTED, STATUS_PENDING};
     struct kit_call *connect, *close;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(kit_end_open(k, NULL, &b));
-    TRY(kit_end_open(k, NULL, &a));
-    TRY(kit_listener_new(b.adapter, &b.listener));
-    TRY(kit_listen(b.listener, &address));
-    TRY(kit_connector_new(a.adapter, &a.connector));
+    TRY(kit_pair_apart(k, &pair, &address));
     kit_next_then(k, linger, NULL);
-    connect = kit_connect_start(a.connector, a.qp, &address, NULL);
+    connect = kit_connect_start(pair.a.connector, pair.a.qp, &address, NULL);
     TRY(connect != NULL);
     CHECK_STATUS(k, "NdkConnect that nobody has answered", connect->returned, STATUS_PENDING);
-    TRY(kit_incoming(b.listener, &b.connector));
-    close = kit_close_start(&a.connector->object);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    close = kit_close_start(&pair.a.connector->object);
     TRY(close != NULL);
     CHECK_STATUS(k, "closing it meanwhile", close->returned, STATUS_PENDING);
     TRY(kit_answer_is(close, STATUS_SUCCESS));
@@ -324,22 +317,18 @@ static VOID region_during_completion(struct kit *k)
 
 static VOID connector_during_completion(struct kit *k)
 {
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
     KEVENT *begun = kit_alloc(k, sizeof *begun);
 
     TRY(begun != NULL);
     KeInitializeEvent(begun, NotificationEvent, FALSE);
-    TRY(kit_end_open(k, NULL, &b));
-    TRY(kit_end_open(k, NULL, &a));
-    TRY(kit_listener_new(b.adapter, &b.listener));
-    TRY(kit_listen(b.listener, &address));
-    TRY(kit_connector_new(a.adapter, &a.connector));
+    TRY(kit_pair_apart(k, &pair, &address));
     kit_next_then(k, begin_and_linger, begun);
-    TRY(kit_connect_start(a.connector, a.qp, &address, NULL) != NULL);
-    TRY(kit_incoming(b.listener, &b.connector));
-    TRY(kit_accept_start(b.connector, b.qp, NULL) != NULL);
-    close_during(k, &a.connector->object, begun);
+    TRY(kit_connect_start(pair.a.connector, pair.a.qp, &address, NULL) != NULL);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    TRY(kit_accept_start(pair.b.connector, pair.b.qp, NULL) != NULL);
+    close_during(k, &pair.a.connector->object, begun);
 }
 
 /* A registration that is left is ended with its region. */
@@ -424,18 +413,13 @@ static VOID listener_in_its_event(struct kit *k)
 {
     struct inside *inside = inside_new(k);
     struct kit_call *connect;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
     TRY(inside != NULL);
-    TRY(kit_end_open(k, NULL, &b));
-    TRY(kit_end_open(k, NULL, &a));
-    TRY(kit_listener_new(b.adapter, &b.listener));
-    b.listener->context = inside;
-    b.listener->in_callback = incoming_closes;
-    TRY(kit_listen(b.listener, &address));
-    TRY(kit_connector_new(a.adapter, &a.connector));
-    connect = kit_connect_start(a.connector, a.qp, &address, NULL);
+    TRY(kit_pair_apart(k, &pair, &address));
+    kit_on_connect(pair.b.listener, incoming_closes, inside);
+    connect = kit_connect_start(pair.a.connector, pair.a.qp, &address, NULL);
     check_inside(k, inside, "closing a listener inside its connect event");
     TRY(kit_answer_is(connect, STATUS_CONNECTION_REFUSED));
 }

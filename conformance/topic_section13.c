@@ -42,36 +42,6 @@ static BOOLEAN ready_open(struct kit *k, const struct kit_end_options *options, 
     return kit_memory_new(r->pair.b.pd, PAGE_SIZE, flags, &r->in);
 }
 
-/* Two ends that are not connected; b listens at *address. */
-static BOOLEAN apart_open(struct kit *k, struct kit_end *a, struct kit_end *b,
-                          SOCKADDR_INET *address)
-{
-    TRY_OR_FALSE(kit_end_open(k, NULL, b));
-    TRY_OR_FALSE(kit_end_open(k, NULL, a));
-    TRY_OR_FALSE(kit_listener_new(b->adapter, &b->listener));
-    TRY_OR_FALSE(kit_listen(b->listener, address));
-    return kit_connector_new(a->adapter, &a->connector);
-}
-
-/* The request fails, or its connection ends: what a refused remote access looks like, depending on
- * whether completions wait for the peer. */
-static BOOLEAN ends_badly(struct kit_end *end, struct kit_request *request)
-{
-    struct kit_result result;
-
-    for (;;) {
-        if (kit_cq_poll(end->initiator, &result, 1) == 1 && result.request == request &&
-            result.status != STATUS_SUCCESS)
-            return TRUE;
-        if (KeReadStateEvent(&end->connector->event))
-            return TRUE;
-        if (kit_time_left(end->k) == 0)
-            return kit_wait(end->k, &end->connector->event,
-                            "the failure of an access that was not granted");
-        kit_os_sleep_ms(1);
-    }
-}
-
 /* ---- 1 to 4: calls and closes --------------------------------------------------------------- */
 
 static VOID close_owner(struct kit_call *call, PVOID context)
@@ -85,22 +55,22 @@ static VOID close_owner(struct kit_call *call, PVOID context)
 static VOID touched_after_completion(struct kit *k)
 {
     static const char *const modes[] = {NULL, "always", "early"};
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(apart_open(k, &a, &b, &address));
-    TRY(kit_close(&b.listener->object));
+    TRY(kit_pair_apart(k, &pair, &address));
+    TRY(kit_close(&pair.b.listener->object));
     for (ULONG i = 0; i < RTL_NUMBER_OF(modes); i++) {
         struct kit_connector *connector;
         struct kit_call *connect;
 
         if (modes[i] && !kit_door.answer)
             break;
-        TRY(kit_connector_new(a.adapter, &connector));
+        TRY(kit_connector_new(pair.a.adapter, &connector));
         if (modes[i])
             TRY(kit_answer_mode(k, modes[i]));
         kit_next_then(k, close_owner, NULL);
-        connect = kit_connect_start(connector, a.qp, &address, NULL);
+        connect = kit_connect_start(connector, pair.a.qp, &address, NULL);
         TRY(kit_answer_is(connect, STATUS_CONNECTION_REFUSED));
         if (connect->returned == STATUS_PENDING)
             TRY(kit_answer_is(connector->object.close, STATUS_SUCCESS));
@@ -228,7 +198,7 @@ static BOOLEAN write_is_refused(struct kit *k, struct ready *r, const struct kit
     kit_fill(r->out->data, LENGTH, 7);
     TRY_OR_FALSE(kit_ok(
         write = kit_write(r->pair.a.qp, &sge, 1, (UINT64)(ULONG_PTR)target->data, token, 0)));
-    TRY_OR_FALSE(ends_badly(&r->pair.a, write));
+    TRY_OR_FALSE(kit_ends_badly(&r->pair.a, write));
     for (ULONG i = 0; i < LENGTH; i++)
         if (target->data[i])
             return kit_fail(k, KIT_HERE, "a Write reached memory that grants no remote write");
@@ -354,18 +324,18 @@ static VOID disconnect_waits_for_transfers(struct kit *k)
 static VOID accept_waits_for_complete(struct kit *k)
 {
     struct kit_call *connect, *accept;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(apart_open(k, &a, &b, &address));
-    connect = kit_connect_start(a.connector, a.qp, &address, NULL);
-    TRY(kit_incoming(b.listener, &b.connector));
-    accept = kit_accept_start(b.connector, b.qp, NULL);
+    TRY(kit_pair_apart(k, &pair, &address));
+    connect = kit_connect_start(pair.a.connector, pair.a.qp, &address, NULL);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    accept = kit_accept_start(pair.b.connector, pair.b.qp, NULL);
     TRY(kit_answer_is(connect, STATUS_SUCCESS));
     kit_settle(k);
     CHECK(k, accept->returned == STATUS_PENDING && kit_os_get(&accept->completions) == 0,
           "NdkAccept was done before NdkCompleteConnect was called");
-    TRY(kit_answer_is(kit_complete_start(a.connector), STATUS_SUCCESS));
+    TRY(kit_answer_is(kit_complete_start(pair.a.connector), STATUS_SUCCESS));
     TRY(kit_answer_is(accept, STATUS_SUCCESS));
 }
 
@@ -425,16 +395,16 @@ static VOID private_data_sizes(struct kit *k)
     struct kit_connect_options question = {1, 1, asked, sizeof asked};
     struct kit_connect_options answer = {1, 1, said, sizeof said};
     struct kit_call *connect;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(apart_open(k, &a, &b, &address));
-    connect = kit_connect_start(a.connector, a.qp, &address, &question);
-    TRY(kit_incoming(b.listener, &b.connector));
-    TRY(data_protocol(k, b.connector, asked, sizeof asked));
-    TRY(kit_accept_start(b.connector, b.qp, &answer) != NULL);
+    TRY(kit_pair_apart(k, &pair, &address));
+    connect = kit_connect_start(pair.a.connector, pair.a.qp, &address, &question);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    TRY(data_protocol(k, pair.b.connector, asked, sizeof asked));
+    TRY(kit_accept_start(pair.b.connector, pair.b.qp, &answer) != NULL);
     TRY(kit_answer_is(connect, STATUS_SUCCESS));
-    TRY(data_protocol(k, a.connector, said, sizeof said));
+    TRY(data_protocol(k, pair.a.connector, said, sizeof said));
 }
 
 /* ---- 15, 16: listeners ---------------------------------------------------------------------- */
@@ -468,19 +438,19 @@ static VOID paused_refuses(struct kit *k)
 {
     struct kit_connector *again;
     struct kit_call *connect;
-    struct kit_end a, b;
     SOCKADDR_INET address;
+    struct kit_pair pair;
 
-    TRY(apart_open(k, &a, &b, &address));
-    b.listener->table->NdkControlConnectEvents(b.listener->ndk, TRUE);
-    TRY(kit_answer_is(kit_connect_start(a.connector, a.qp, &address, NULL),
+    TRY(kit_pair_apart(k, &pair, &address));
+    pair.b.listener->table->NdkControlConnectEvents(pair.b.listener->ndk, TRUE);
+    TRY(kit_answer_is(kit_connect_start(pair.a.connector, pair.a.qp, &address, NULL),
                       STATUS_CONNECTION_REFUSED));
-    CHECK_EQUAL(k, "connect events of a paused listener", kit_os_get(&b.listener->events), 0);
-    b.listener->table->NdkControlConnectEvents(b.listener->ndk, FALSE);
-    TRY(kit_connector_new(a.adapter, &again));
-    connect = kit_connect_start(again, a.qp, &address, NULL);
-    TRY(kit_incoming(b.listener, &b.connector));
-    TRY(kit_accept_start(b.connector, b.qp, NULL) != NULL);
+    CHECK_EQUAL(k, "connect events of a paused listener", kit_os_get(&pair.b.listener->events), 0);
+    pair.b.listener->table->NdkControlConnectEvents(pair.b.listener->ndk, FALSE);
+    TRY(kit_connector_new(pair.a.adapter, &again));
+    connect = kit_connect_start(again, pair.a.qp, &address, NULL);
+    TRY(kit_incoming(pair.b.listener, &pair.b.connector));
+    TRY(kit_accept_start(pair.b.connector, pair.b.qp, NULL) != NULL);
     TRY(kit_answer_is(connect, STATUS_SUCCESS));
 }
 

@@ -7,7 +7,7 @@
 #include "kit.h"
 
 struct scene {
-    struct kit_end a, b; /* b listens */
+    struct kit_pair pair; /* b listens */
     SOCKADDR_INET address;
     struct kit_call *connect;
 };
@@ -15,13 +15,9 @@ struct scene {
 /* a asks, b has the request. */
 static BOOLEAN asked(struct kit *k, struct scene *s)
 {
-    TRY_OR_FALSE(kit_end_open(k, NULL, &s->b));
-    TRY_OR_FALSE(kit_end_open(k, NULL, &s->a));
-    TRY_OR_FALSE(kit_listener_new(s->b.adapter, &s->b.listener));
-    TRY_OR_FALSE(kit_listen(s->b.listener, &s->address));
-    TRY_OR_FALSE(kit_connector_new(s->a.adapter, &s->a.connector));
-    s->connect = kit_connect_start(s->a.connector, s->a.qp, &s->address, NULL);
-    return kit_incoming(s->b.listener, &s->b.connector);
+    TRY_OR_FALSE(kit_pair_apart(k, &s->pair, &s->address));
+    s->connect = kit_connect_start(s->pair.a.connector, s->pair.a.qp, &s->address, NULL);
+    return kit_incoming(s->pair.b.listener, &s->pair.b.connector);
 }
 
 static BOOLEAN times_out(struct kit *k, struct kit_call *call)
@@ -49,8 +45,8 @@ static VOID accept_alone(struct kit *k)
     struct scene s;
 
     TRY(asked(k, &s));
-    accept = k->test->arg ? kit_accept_plain(s.b.connector, s.b.qp, NULL)
-                          : kit_accept_start(s.b.connector, s.b.qp, NULL);
+    accept = k->test->arg ? kit_accept_plain(s.pair.b.connector, s.pair.b.qp, NULL)
+                          : kit_accept_start(s.pair.b.connector, s.pair.b.qp, NULL);
     TRY(kit_answer_is(s.connect, STATUS_SUCCESS));
     TRY(gives_up(k, accept));
 }
@@ -62,10 +58,11 @@ static VOID complete_too_late(struct kit *k)
     struct scene s;
 
     TRY(asked(k, &s));
-    accept = kit_accept_start(s.b.connector, s.b.qp, NULL);
+    accept = kit_accept_start(s.pair.b.connector, s.pair.b.qp, NULL);
     TRY(kit_answer_is(s.connect, STATUS_SUCCESS));
     TRY(gives_up(k, accept));
-    complete = k->test->arg ? kit_complete_plain(s.a.connector) : kit_complete_start(s.a.connector);
+    complete = k->test->arg ? kit_complete_plain(s.pair.a.connector)
+                            : kit_complete_start(s.pair.a.connector);
     TRY(kit_status_among(k, KIT_HERE, "the call that came too late", kit_answer(complete), either));
 }
 
