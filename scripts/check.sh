@@ -83,6 +83,7 @@ coverage)
 red)
     scripts/build.sh build-red all -DSOFTNDK_TESTS=ON -DSOFTNDK_RED=ON
     # shellcheck disable=SC2086
+    # Breached tests mostly wait: twice as many at a time.
     exec python3 tests/red/run.py --build build-red -j "$((jobs * 2))" ${RED_ARGS:-}
     ;;
 *)
