@@ -132,8 +132,17 @@ static int no_finding(void **state)
 
 /* ---- tests ---- */
 
+static void keep_line(void *context, const char *text)
+{
+    char *all = context;
+    size_t at = strlen(all);
+
+    snprintf(all + at, 16384 - at, "%s\n", text);
+}
+
 static void the_way_of_a_consumer(void **state)
 {
+    static char all[16384];
     unsigned findings = nt_finding_count();
     NDK_ADAPTER *a, *b;
     NDK_ADAPTER_INFO info;
@@ -154,6 +163,9 @@ static void the_way_of_a_consumer(void **state)
     assert_int_equal(info.Version.Major, 2);
     c.ndk.WskCloseNdkAdapter(c.provider.Client, a);
     c.ndk.WskCloseNdkAdapter(c.provider.Client, b);
+    all[0] = '\0';
+    assert_int_equal(softndk_report(keep_line, all), findings + 1); /* the client itself */
+    assert_null(strstr(all, "left: adapter"));
     client_end(&c);
     assert_int_equal(nt_finding_count(), findings);
     assert_int_equal(softndk_report(NULL, NULL), findings);
@@ -560,14 +572,6 @@ static void levels(void **state)
     client_end(&c);
 }
 
-static void keep_line(void *context, const char *text)
-{
-    char *all = context;
-    size_t at = strlen(all);
-
-    snprintf(all + at, 16384 - at, "%s\n", text);
-}
-
 static void what_is_left_is_reported(void **state)
 {
     static char all[16384];
@@ -577,6 +581,7 @@ static void what_is_left_is_reported(void **state)
 
     (void)state;
     client_begin(&c);
+    assert_int_equal(softndk_report(NULL, NULL), before + 1);
     adapter = client_open(&c);
     all[0] = '\0';
     assert_true(softndk_report(keep_line, all) > before);
