@@ -2,6 +2,7 @@
 /* See queue.h for the three parties and why a chunk that the head leaves is used by nobody. */
 #include "conn/queue.h"
 
+#include <assert.h>
 #include <ntstatus.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ void conn_queue_init(struct conn_queue *queue, uint32_t depth, uint32_t max_sge,
     if (payload < sizeof(struct conn_sge))
         payload = sizeof(struct conn_sge);
     memset(queue, 0, sizeof *queue);
+    queue->live = CONN_QUEUE_LIVE;
     queue->depth = depth;
     queue->chunk_slots = depth == 0 ? 1 : depth < CONN_CHUNK_SLOTS ? depth : CONN_CHUNK_SLOTS;
     queue->slot_octets = (uint32_t)((offsetof(struct conn_wr, sge) + payload + 15) & ~(size_t)15);
@@ -43,6 +45,8 @@ void conn_queue_destroy(struct conn_queue *queue)
     }
     free(atomic_load(&queue->spare));
     os_mutex_destroy(&queue->lock);
+    /* Not left to the compiler, which drops what is written into memory that is freed next. */
+    *(volatile uint32_t *)&queue->live = 0;
 }
 
 static struct conn_wr *slot_at(const struct conn_queue *queue, struct conn_cursor at)
@@ -267,6 +271,7 @@ void conn_queue_flush(struct conn_queue *queue, NTSTATUS first_status, uint32_t 
     struct conn_cursor at = {NULL, 0};
     uint32_t count;
 
+    assert(queue->live == CONN_QUEUE_LIVE);
     /* Requests that were not taken yet: take them all. */
     while ((wr = conn_queue_peek(queue)) != NULL) {
         if (on_drop)

@@ -93,7 +93,10 @@ struct conn_completion {
     bool invalidated, solicited;
 };
 
+#define CONN_QUEUE_LIVE 0x71756575u
+
 struct conn_queue {
+    uint32_t live; /* CONN_QUEUE_LIVE until it is destroyed, for asserts */
     uint32_t depth, slot_octets, chunk_slots;
     /* poster */
     struct conn_cursor tail;

@@ -540,6 +540,88 @@ static void a_lock_around_the_last_successor(void **state)
         }
 }
 
+/* ---- a Send posted in a callback that outlives its connection, its QP and its CQ ---- */
+
+struct outliving {
+    struct pair pair;
+    struct memory memory;
+    KEVENT posted;
+    NTSTATUS status;
+    atomic_bool go_on, waited_in_vain;
+};
+
+static VOID posts_closed(PVOID context)
+{
+    (void)context;
+}
+
+/* On the adapter's shard; the connection's is another. The Send is to go when this has returned. */
+static VOID posts_and_stays(PVOID context, NTSTATUS status, NDK_OBJECT_HEADER *object)
+{
+    struct outliving *o = context;
+    NDK_QP *qp = o->pair.client.qp;
+    NDK_SGE sge = memory_sge(&o->memory, 0, 8);
+    NDK_PD *pd = (NDK_PD *)(void *)object;
+
+    o->status = status != STATUS_SUCCESS ? status : qp->Dispatch->NdkSend(qp, o, &sge, 1, 0);
+    KeSetEvent(&o->posted, 0, FALSE);
+    for (unsigned ms = 0; !atomic_load(&o->go_on); ms++) { /* at DISPATCH_LEVEL: no KEVENT */
+        if (ms > WAIT_S * 1000) {
+            atomic_store(&o->waited_in_vain, true);
+            break;
+        }
+        test_sleep_ms(1);
+    }
+    if (status == STATUS_SUCCESS)
+        pd->Dispatch->NdkClosePd(&pd->Header, posts_closed, NULL);
+}
+
+/* With queues_too nothing of the QP is there any more when the callback returns: its PD's close has
+ * waited for that. */
+static void a_post_outlives(bool queues_too)
+{
+    static struct outliving o;
+    struct end *c = &o.pair.client;
+    NDK_RESULT_EX result;
+    NDK_PD *other;
+
+    memset(&o, 0, sizeof o);
+    KeInitializeEvent(&o.posted, NotificationEvent, FALSE);
+    set_mode("never");
+    /* Shards are dealt in turn, to the adapter and then to the CQ where the connection lives. */
+    pair_open(&o.pair, "127.0.0.1", "shards=4", "shards=4");
+    make_memory(c->pd, 4096, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &o.memory);
+    set_mode("always");
+    assert_int_equal(c->adapter->Dispatch->NdkCreatePd(c->adapter, posts_and_stays, &o, &other),
+                     STATUS_PENDING);
+    assert_true(wait_event(&o.posted, WAIT_S * 1000));
+    set_mode("never");
+    assert_int_equal(o.status, STATUS_SUCCESS);
+    CLOSE(c->connector, NdkCloseConnector);
+    c->connector = NULL;
+    result = queue_next(&c->initiator);
+    assert_int_equal(result.Status, STATUS_CANCELLED);
+    assert_ptr_equal(result.RequestContext, &o);
+    free_memory(&o.memory);
+    if (queues_too) {
+        CLOSE(c->qp, NdkCloseQp);
+        CLOSE(c->pd, NdkClosePd);
+        c->qp = NULL;
+        c->pd = NULL;
+    }
+    atomic_store(&o.go_on, true);
+    assert_false(queue_try(&c->initiator, &result, 10));
+    pair_close(&o.pair); /* waits until the callback has returned */
+    assert_false(atomic_load(&o.waited_in_vain));
+}
+
+static void a_post_outlives_its_queues(void **state)
+{
+    (void)state;
+    a_post_outlives(false);
+    a_post_outlives(true);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +633,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_adapter_close_waits_for_returns),
         cmocka_unit_test(an_adapter_close_in_a_callback_is_found),
         cmocka_unit_test(a_lock_around_the_last_successor),
+        cmocka_unit_test(a_post_outlives_its_queues),
     };
 
     if (argc > 1 && strcmp(argv[1], "child") == 0)
