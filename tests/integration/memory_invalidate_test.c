@@ -47,6 +47,7 @@ static void by_the_peer(void **state)
     struct bed bed;
     struct end *c, *s;
     struct region r;
+    UINT32 older;
 
     (void)state;
     bed_open(&bed, OPTIONS, SIZE, ALL_RIGHTS);
@@ -76,7 +77,10 @@ static void by_the_peer(void **state)
         expect_completion(&c->initiator, "send", CTX(3), NdkOperationTypeSend, STATUS_SUCCESS);
         /* It is invalid already: a new registration succeeds at the top of the loop. */
     }
-    write_is_refused(&bed, 100, r.remote);
+    /* What was invalidated stays so, whatever the region is registered for anew. */
+    older = r.remote;
+    region_register(&r, 100, REMOTE_BOTH);
+    write_is_refused(&bed, 100, older);
     region_close(&r);
     bed_close(&bed);
 }
