@@ -15,8 +15,8 @@ A test `conformance:ARGUMENT[,ARGUMENT...]` is the program ndkconform with these
 topics, options.
 
 First each test runs without a breach, once for each environment listed, and must pass. Then each
-case runs with its breach and must fail: a status other than 0, a crash, or no end within the
-timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
+case runs with its breach and must fail: a status other than 0, a crash, or no end within a time
+that is a multiple of what the run without a breach took (PATIENCE), at most the timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
 nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/ and tests/spin/ and every
 fuzz target (with its corpus) has a breach listed, every RED("name") of src/ is listed, and every
 listed name exists in src/.
@@ -40,6 +40,8 @@ import time
 SKIPPED = 77
 KIT = "conformance:"  # a test of this kind is cases of ndkconform
 TRIES = 3  # runs of a test with its breach before it counts as surviving
+PATIENCE = 8  # times what a test took without a breach, at least
+PATIENCE_MIN = 12.0  # seconds: then it waits for what never comes
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 Case = collections.namedtuple("Case", "breach test environment where")
@@ -176,7 +178,7 @@ def command(arguments, test):
     return [arguments.build / "bin/tests" / test]
 
 
-def run(arguments, case, breach):
+def run(arguments, case, breach, limit=None):
     """Runs the test of a case. The status is None after the timeout."""
     environment = dict(os.environ)
     environment.pop("SOFTNDK_RED_BREACH", None)
@@ -198,7 +200,7 @@ def run(arguments, case, breach):
         preexec_fn=no_core,
     ) as process:
         try:
-            output, _ = process.communicate(timeout=arguments.timeout)
+            output, _ = process.communicate(timeout=limit or arguments.timeout)
             status = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
@@ -207,10 +209,11 @@ def run(arguments, case, breach):
     return Outcome(status, time.monotonic() - begin, output.decode(errors="replace"))
 
 
-def run_breached(arguments, case):
+def run_breached(arguments, case, clean_seconds):
     """A breach of a race shows with a probability: it has TRIES runs to be noticed in."""
+    limit = min(arguments.timeout, max(PATIENCE_MIN, PATIENCE * clean_seconds))
     for _ in range(TRIES):
-        outcome = run(arguments, case, case.breach)
+        outcome = run(arguments, case, case.breach, limit)
         if outcome.status not in (0, SKIPPED):
             break
     return outcome
@@ -230,12 +233,13 @@ def label(case, breach):
     return " ".join([case.test, breach or "(no breach)", *case.environment])
 
 
-def run_all(arguments, work, breached):
+def run_all(arguments, work, clean_seconds=None):
     """Yields (case, outcome) in the order of the work, as the results come in."""
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         futures = [
-            pool.submit(run_breached, arguments, case) if breached
-            else pool.submit(run, arguments, case, None)
+            pool.submit(run, arguments, case, None) if clean_seconds is None
+            else pool.submit(run_breached, arguments, case,
+                             clean_seconds[case.test, case.environment])
             for case in work
         ]
         for case, future in zip(work, futures):
@@ -253,7 +257,9 @@ def run_cases(arguments, cases, tally):
     # Without a breach: each test once an environment.
     clean = list({(case.test, case.environment): case for case in present}.values())
     unfit = {}
-    for case, outcome in run_all(arguments, clean, breached=False):
+    seconds = {}
+    for case, outcome in run_all(arguments, clean):
+        seconds[case.test, case.environment] = outcome.seconds
         text = f"{label(case, None)}: {describe(outcome)}"
         if outcome.status == 0:
             tally.good(text)
@@ -272,7 +278,7 @@ def run_cases(arguments, cases, tally):
             fit.append(case)
         else:
             tally.skip(f"{label(case, case.breach)}: {reason}")
-    for case, outcome in run_all(arguments, fit, breached=True):
+    for case, outcome in run_all(arguments, fit, seconds):
         text = f"{label(case, case.breach)}: {describe(outcome)}"
         if outcome.status in (0, SKIPPED):
             tally.bad(f"{text}: survived its breach ({case.where})", outcome.output)
