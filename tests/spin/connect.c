@@ -107,6 +107,17 @@ static void reject(struct object *connector)
         step_set(connector->qp, DEAD);
 }
 
+/* What the queue pair sends from now on is this link's: not in the middle of a post. */
+static void link_join(struct link *link, struct object *qp, unsigned end)
+{
+    pthread_mutex_lock(&qp->queues[1].turn);
+    pthread_mutex_lock(&qp->lock);
+    qp->at = link;
+    qp->end = end;
+    pthread_mutex_unlock(&qp->lock);
+    pthread_mutex_unlock(&qp->queues[1].turn);
+}
+
 static void accept_it(struct object *connector)
 {
     NDK_CONNECTOR *k = handle_of(connector);
@@ -119,10 +130,7 @@ static void accept_it(struct object *connector)
         reject(connector);
         return;
     }
-    pthread_mutex_lock(&qp->lock);
-    qp->at = connector->at;
-    qp->end = 1;
-    pthread_mutex_unlock(&qp->lock);
+    link_join(connector->at, qp, 1);
     connector->qp = qp;
     pthread_mutex_lock(&now.links_lock);
     connector->at->qps[1] = qp;
@@ -214,10 +222,7 @@ static struct link *link_new(struct object *connector, struct object *qp)
         free(link);
         return NULL;
     }
-    pthread_mutex_lock(&qp->lock);
-    qp->at = link;
-    qp->end = 0;
-    pthread_mutex_unlock(&qp->lock);
+    link_join(link, qp, 0);
     connector->qp = qp;
     connector->at = link;
     return link;

@@ -139,6 +139,11 @@ static bool post(struct posting *p)
 
     r->silent = (p->flags & NDK_OP_FLAG_SILENT_SUCCESS) != 0;
     pthread_mutex_lock(&q->turn);
+    if (r->at && q->owner->at != r->at) { /* its connection failed, and another was begun */
+        pthread_mutex_unlock(&q->turn);
+        request_release(r);
+        return false;
+    }
     if (r->number) { /* numbers are in the order of the posts */
         struct head *head = p->sges[0].VirtualAddress;
 
@@ -267,12 +272,12 @@ static bool post_send(struct object *qp, struct link *link, struct object *peer,
     if (!with_slice(&p, qp, NdkOperationTypeSend, mr, local, length))
         return false;
     data = slice_at(mr, slice_number(p.request->slices));
+    p.request->at = link;
     if (length >= sizeof(struct head)) {
         struct head head = {MESSAGE_MAGIC, link->number, qp->end, 0, length, seed};
 
         memcpy(data, &head, sizeof head);
         fill(data + sizeof head, length - sizeof head, seed);
-        p.request->at = link;
         p.request->end = qp->end;
         p.request->number = 1;
     } else {
