@@ -30,6 +30,9 @@
  *   SOFTNDK_FINDINGS  report (default), or abort: stop at the first finding
  *   SOFTNDK_STACKS    frames of the call stacks in softndk_report(), 1 to 32; 8. Set, it has the
  *                     stacks of NDK objects recorded, too, at some microseconds a create
+ *   SOFTNDK_WSK_TELL_S  a WSK release or deregistration that waits so many seconds tells for what,
+ *                     and again each time as long; 5, 0: never
+ *   SOFTNDK_WSK_LATE_MS  WSK's provider comes so late, for WskCaptureProviderNPI to wait for; 0
  *   SOFTNDK_TOLERANT  1: an adapter close inside a callback leaks instead of aborting
  */
 #ifndef SOFTNDK_SOFTNDK_H
