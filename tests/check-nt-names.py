@@ -109,7 +109,7 @@ def check_headers(names):
 
 def check_tests(names):
     text = ""
-    for pattern in ("src/nt/*_test.c", "src/wsk/*_test.c", "tests/nt/*.c", "tests/headers/*"):
+    for pattern in ("src/nt/*_test.c", "src/ndis/*_test.c", "src/wsk/*_test.c", "tests/nt/*.c", "tests/headers/*"):
         for path in sorted(ROOT.glob(pattern)):
             text += path.read_text(encoding="utf-8")
     used = set(re.findall(r"\w+", text))
