@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
-#include "wsk/adapters.h"
+#include "ndis/registry.h"
 #include "nt/nt.h"
 
 enum { REASON = 240 };
@@ -37,7 +37,7 @@ static NTSTATUS open_for(struct wsk_client *client, NDK_VERSION version, NET_IFI
     wsk_stack_take(&open->by, caller);
     open->index = index;
     open->asked = version;
-    status = wsk_adapter_open(index, version, &open->adapter, reason, sizeof reason);
+    status = ndis_open_adapter(index, version, &open->adapter, reason, sizeof reason);
     if (!NT_SUCCESS(status)) {
         log_error("wsk client #%u: WskOpenNdkAdapter: interface %u, version %u.%u: %s (status "
                   "0x%08x)",
@@ -122,7 +122,7 @@ static VOID WSKAPI close_adapter(PWSK_CLIENT Client, NDK_ADAPTER *pNdkAdapter)
     } else if (!open) {
         not_open_here(client, pNdkAdapter, NT_CALLER);
     } else {
-        wsk_adapter_close(pNdkAdapter);
+        ndis_close_adapter(pNdkAdapter);
         os_mutex_lock(&wsk_lock);
         while (open->telling)
             os_cond_wait(&wsk_changed, &wsk_lock);

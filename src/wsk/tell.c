@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
-#include "wsk/adapters.h"
+#include "ndis/registry.h"
 #include "os/os_trace.h"
 
 enum { TELL_S_DEFAULT = 5, TELL_S_MAX = 3600, LINE = WSK_STACK_TEXT + 200 };
@@ -78,7 +78,7 @@ static void tell_adapter(const struct wsk_client *client, const struct wsk_open 
               "by %s",
               client->number, (unsigned)open->index, runs->Major, runs->Minor, open->asked.Major,
               open->asked.Minor, closing ? "being closed, " : "", stack);
-    wsk_adapter_tell(open->adapter, log_object, &of);
+    ndis_adapter_tell(open->adapter, log_object, &of);
 }
 
 /* With wsk_lock, which is dropped at times; the client stays, since its caller waits in it. */

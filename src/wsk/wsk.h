@@ -6,8 +6,8 @@
  * that one used too late is recognized. A client knows how often it is captured, which calls of its
  * are running, and every adapter that it has open, with the call stack of the open.
  *
- * Who calls: consumers, by the functions of <wsk.h> and the two tables. Below: adapters.h opens and
- * closes; nothing else here knows what an adapter is.
+ * Who calls: consumers, by the functions of <wsk.h> and the two tables. Below: the registry,
+ * ndis/registry.h, opens and closes; nothing here knows what an adapter is.
  *
  * Ownership and lock. wsk_lock guards the list of clients and all that hangs on it; it is a leaf:
  * no call leaves this room with it held but those that trace a stack. wsk_changed is broadcast when
