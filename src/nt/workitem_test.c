@@ -232,17 +232,18 @@ static void an_item_is_queued_once(void **state)
     unsigned findings = nt_finding_count();
     PIO_WORKITEM occupied[64], item = IoAllocateWorkItem(NULL);
     WORK_QUEUE_ITEM plain;
-    struct seen s = {.irql = 0};
+    struct seen s = {.irql = 0}, of_device = {.irql = 0}; /* they may run at the same time */
 
     (void)state;
     KeInitializeEvent(&s.done, NotificationEvent, FALSE);
+    KeInitializeEvent(&of_device.done, NotificationEvent, FALSE);
     occupy(occupied);
     ExInitializeWorkItem(&plain, note, &s);
     ExQueueWorkItem(&plain, DelayedWorkQueue);
     ExQueueWorkItem(&plain, DelayedWorkQueue);
     ASSERT_FINDING(findings, "ExQueueWorkItem: the item");
-    IoQueueWorkItem(item, note_device, DelayedWorkQueue, &s);
-    IoQueueWorkItem(item, note_device, DelayedWorkQueue, &s);
+    IoQueueWorkItem(item, note_device, DelayedWorkQueue, &of_device);
+    IoQueueWorkItem(item, note_device, DelayedWorkQueue, &of_device);
     ASSERT_FINDING(findings + 1, "IoQueueWorkItem: the work item");
     IoFreeWorkItem(item);
     ASSERT_FINDING(findings + 2, "is queued");

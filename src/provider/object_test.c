@@ -337,7 +337,7 @@ static void what_is_not_there_says_so(void **state)
     assert_int_equal(done.status, STATUS_INVALID_PARAMETER);
     assert_null(done.object);
     assert_true(pend_set("never"));
-    pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &done);
+    TEST_CLOSED(&done, pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &done));
 }
 
 /* ---- reasons, findings ---- */

@@ -158,6 +158,18 @@ __attribute__((unused)) static void test_wait_returns(struct test_done *done, un
     assert_int_equal(atomic_load(&done->returns), count);
 }
 
+/* A close whose completion is test_close_done with `done`, to its end: it may pend, and the context
+ * is mostly on the caller's stack. */
+#define TEST_CLOSED(done, call)                                                                    \
+    do {                                                                                           \
+        unsigned before_ = atomic_load(&(done)->returns);                                          \
+        NTSTATUS status_ = (call);                                                                 \
+        if (status_ == STATUS_PENDING)                                                             \
+            test_wait_returns((done), before_ + 1);                                                \
+        else                                                                                       \
+            assert_int_equal(status_, STATUS_SUCCESS);                                             \
+    } while (0)
+
 /* ---- an object class ---- */
 
 struct test_object {

@@ -352,7 +352,7 @@ static void a_close_waits_for_the_notification(void **state)
     assert_int_equal(atomic_load(&seen.calls), 2);
     assert_int_equal(atomic_load(&seen.overlaps), 0);
     conn_queue_destroy(&seen.into);
-    seen.pd->Dispatch->NdkClosePd(&seen.pd->Header, test_close_done, &done);
+    TEST_CLOSED(&done, seen.pd->Dispatch->NdkClosePd(&seen.pd->Header, test_close_done, &done));
 }
 
 /* ---- depth ---------------------------------------------------------------------------------- */
@@ -528,7 +528,7 @@ static void an_adapter_without_srqs_says_so(void **state)
         assert_true(object_reason(&pd_from(pd)->object, text, sizeof text));
         assert_non_null(strstr(text, ": NdkCreateSrq: SRQ not supported, MaxSrqDepth 0"));
     }
-    pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &done);
+    TEST_CLOSED(&done, pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &done));
     adapter_close(adapter);
 }
 
@@ -656,8 +656,8 @@ static void a_close_waits_for_the_queue_pairs(void **state)
     test_wait_returns(&closed, 1);
     assert_int_equal(cq->Dispatch->NdkGetCqResults(cq, &result, 1), 0);
     conn_queue_destroy(&seen.into);
-    seen.pd->Dispatch->NdkClosePd(&seen.pd->Header, test_close_done, &gone);
-    cq->Dispatch->NdkCloseCq(&cq->Header, test_close_done, &gone);
+    TEST_CLOSED(&gone, seen.pd->Dispatch->NdkClosePd(&seen.pd->Header, test_close_done, &gone));
+    TEST_CLOSED(&gone, cq->Dispatch->NdkCloseCq(&cq->Header, test_close_done, &gone));
 }
 
 int main(void)
