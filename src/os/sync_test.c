@@ -231,11 +231,12 @@ static void a_remembered_stack_is_the_right_one(void **state)
     (void)state;
     for (volatile int i = 0; i < 20; i = i + 1) {
         void *frames[8] = {NULL};
-        uintptr_t way = (uintptr_t)ways[i / 2 % 2];
+        uintptr_t way = (uintptr_t)ways[i / 2 % 2], other = (uintptr_t)ways[1 - i / 2 % 2];
 
         assert_true(ways[i / 2 % 2](frames) >= 3);
         assert_in_range((uintptr_t)frames[0], (uintptr_t)outer, (uintptr_t)outer + 300);
-        assert_in_range((uintptr_t)frames[1], way, way + 40);
+        /* Inside this one, however long instrumentation makes it, and not inside the other. */
+        assert_in_range((uintptr_t)frames[1], way, other > way ? other - 1 : way + 300);
     }
 }
 
