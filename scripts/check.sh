@@ -82,8 +82,8 @@ coverage)
     ;;
 red)
     scripts/build.sh build-red all -DSOFTNDK_TESTS=ON -DSOFTNDK_RED=ON
-    # shellcheck disable=SC2086
     # Breached tests mostly wait: twice as many at a time.
+    # shellcheck disable=SC2086
     exec python3 tests/red/run.py --build build-red -j "$((jobs * 2))" ${RED_ARGS:-}
     ;;
 *)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/profile.h"
+#include "base/mixed_text_test.h"
 
 static bool apply(struct options *o, const char *text, size_t length, char *error, size_t size)
 {
@@ -219,14 +220,6 @@ static const char whole[] = "# a profile\r\n"
                             "port_low = 50000\nport_high = 50010\n"
                             "max_caller_data = 56";
 
-static uint32_t random_state = 12345;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % below;
-}
-
 /* Whatever the text: all or nothing; all options in their ranges; a sentence exactly when it is
  * refused, of printable text, that names the place. */
 static void judge(const char *text, size_t length)
@@ -278,26 +271,17 @@ static void every_octet_changed(void **state)
 static void texts_cut_and_mixed(void **state)
 {
     static const char alphabet[] = "=#\n\r\t 0x.,\0\xff";
+    const struct mixture mixture = {.good = whole,
+                                    .octets = alphabet,
+                                    .good_length = sizeof whole - 1,
+                                    .octet_count = sizeof alphabet - 1,
+                                    .piece = 40,
+                                    .pieces = 8};
     char text[600];
 
     (void)state;
-    for (unsigned round = 0; round < 20000; round++) {
-        size_t length = 0;
-
-        while (length < sizeof text - sizeof whole && draw(8) != 0) {
-            if (draw(2)) {
-                size_t from = draw(sizeof whole - 1), n = draw(40);
-
-                if (n > sizeof whole - 1 - from)
-                    n = sizeof whole - 1 - from;
-                memcpy(text + length, whole + from, n);
-                length += n;
-            } else {
-                text[length++] = alphabet[draw(sizeof alphabet - 1)];
-            }
-        }
-        judge(text, length);
-    }
+    for (unsigned round = 0; round < 20000; round++)
+        judge(text, mixed_text(&mixture, text, sizeof text));
 }
 
 int main(void)

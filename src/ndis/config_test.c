@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "ndis/config.h"
+#include "base/mixed_text_test.h"
 
 static bool add(struct config *config, const char *text, size_t length, char *error, size_t size)
 {
@@ -313,14 +314,6 @@ static void variables_are_lists(void **state)
 
 /* ---- broken texts --------------------------------------------------------------------------- */
 
-static uint32_t random_state = 4711;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % below;
-}
-
 /* Whatever the text: refused with a sentence that names the place, or nothing of it twice. */
 static void judge(const char *text, size_t length)
 {
@@ -372,26 +365,17 @@ static void every_octet_changed(void **state)
 static void texts_cut_and_mixed(void **state)
 {
     static const char alphabet[] = "=#\n\r\t \"[]\\1.,:\0\xff\xc3\xa4";
+    const struct mixture mixture = {.good = whole,
+                                    .octets = alphabet,
+                                    .good_length = sizeof whole - 1,
+                                    .octet_count = sizeof alphabet - 1,
+                                    .piece = 60,
+                                    .pieces = 16};
     char text[1500];
 
     (void)state;
-    for (unsigned round = 0; round < 10000; round++) {
-        size_t length = 0;
-
-        while (length < sizeof text - sizeof whole && draw(16) != 0) {
-            if (draw(2)) {
-                size_t from = draw(sizeof whole - 1), n = draw(60);
-
-                if (n > sizeof whole - 1 - from)
-                    n = sizeof whole - 1 - from;
-                memcpy(text + length, whole + from, n);
-                length += n;
-            } else {
-                text[length++] = alphabet[draw(sizeof alphabet - 1)];
-            }
-        }
-        judge(text, length);
-    }
+    for (unsigned round = 0; round < 10000; round++)
+        judge(text, mixed_text(&mixture, text, sizeof text));
 }
 
 int main(void)

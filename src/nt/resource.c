@@ -355,30 +355,27 @@ ULONG ExIsResourceAcquiredSharedLite(PERESOURCE Resource)
     return count;
 }
 
-ULONG ExGetExclusiveWaiterCount(PERESOURCE Resource)
+/* How many wait, exclusively or shared. */
+static ULONG waiters(PERESOURCE resource, const char *call, const void *caller, bool exclusive)
 {
-    struct resource *s = state_of(Resource, "ExGetExclusiveWaiterCount", NT_CALLER);
+    struct resource *s = state_of(resource, call, caller);
     struct nt_bucket *b;
     ULONG count;
 
     if (!s)
         return 0;
-    b = nt_wait_lock(Resource);
-    count = s->exclusive_waiters;
+    b = nt_wait_lock(resource);
+    count = exclusive ? s->exclusive_waiters : s->shared_waiters;
     nt_wait_unlock(b);
     return count;
 }
 
+ULONG ExGetExclusiveWaiterCount(PERESOURCE Resource)
+{
+    return waiters(Resource, "ExGetExclusiveWaiterCount", NT_CALLER, true);
+}
+
 ULONG ExGetSharedWaiterCount(PERESOURCE Resource)
 {
-    struct resource *s = state_of(Resource, "ExGetSharedWaiterCount", NT_CALLER);
-    struct nt_bucket *b;
-    ULONG count;
-
-    if (!s)
-        return 0;
-    b = nt_wait_lock(Resource);
-    count = s->shared_waiters;
-    nt_wait_unlock(b);
-    return count;
+    return waiters(Resource, "ExGetSharedWaiterCount", NT_CALLER, false);
 }

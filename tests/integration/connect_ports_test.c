@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "ends.h"
+#include "modes.h"
 
 #define LINUX_AF_INET6 10
 
@@ -132,7 +133,8 @@ static void held_by_the_accepted(void **state)
     second = next_incoming(&p.listening);
     assert_int_equal(port_status(p.server.adapter, &p.listening.address), STATUS_SHARING_VIOLATION);
     /* The same port at another address is another port. */
-    assert_int_equal(softndk_address_from_text("127.0.0.77", &local, &(ULONG){0}), STATUS_SUCCESS);
+    assert_int_equal(softndk_address_from_text(other_address(), &local, &(ULONG){0}),
+                     STATUS_SUCCESS);
     local.Ipv4.sin_port = p.listening.address.Ipv4.sin_port;
     assert_int_equal(port_status(p.server.adapter, &local), STATUS_SUCCESS);
     wait_init(&closing);

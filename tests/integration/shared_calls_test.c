@@ -14,13 +14,12 @@
 
 #include <cmocka.h>
 
+#include "modes.h"
 #include "os/os.h"
 #include "peer.h"
 #include "shared.h"
 
 #define LINUX_AF_INET6 10
-
-static const char *mode;
 
 /* The answer came the way the mode demands. */
 static NTSTATUS in_mode(NTSTATUS returned, NTSTATUS status)
@@ -30,36 +29,6 @@ static NTSTATUS in_mode(NTSTATUS returned, NTSTATUS status)
     if (strcmp(mode, "always") == 0 || strcmp(mode, "early") == 0)
         assert_int_equal(returned, STATUS_PENDING);
     return status;
-}
-
-static void fail_next(const char *call, NTSTATUS status)
-{
-    char rule[96];
-
-    snprintf(rule, sizeof rule, "%s:1:0x%08x", call, (unsigned)status);
-    assert_int_equal(softndk_set_fail(rule), STATUS_SUCCESS);
-}
-
-static void expect_reason(const NDK_OBJECT_HEADER *object, const char *part)
-{
-    char text[512];
-
-    softndk_reason(object, text, sizeof text);
-    if (!strstr(text, part))
-        test_fail("the reason \"%s\" does not speak of \"%s\"", text, part);
-}
-
-/* An address of this run alone, so that its ports meet nobody else's. */
-static const char *own_address(void)
-{
-    static char text[32];
-    uint8_t r[3];
-
-    if (!text[0]) {
-        os_random(r, sizeof r);
-        snprintf(text, sizeof text, "127.%u.%u.%u", 1 + r[0] % 250u, r[1], 1 + r[2] % 250u);
-    }
-    return text;
 }
 
 static NTSTATUS create(NDK_ADAPTER *adapter, const SOCKADDR_INET *address, ULONG length,
@@ -266,7 +235,7 @@ static NTSTATUS connect_from(struct end *c, const SOCKADDR_INET *from, const SOC
 static void held_against_everybody(void **state)
 {
     struct end c;
-    SOCKADDR_INET any = at_port(own_address(), 0), at, elsewhere = at_port("127.0.0.1", 0);
+    SOCKADDR_INET any = at_port(own_address(), 0), at, elsewhere = at_port(other_address(), 0);
     NDK_SHARED_ENDPOINT *endpoint, *second = NULL;
     struct os_addr system;
     int fd;
@@ -661,7 +630,6 @@ static void aborted_cancelled_overrun(void **state)
 
 int main(void)
 {
-    static const char *const modes[] = {"never", "always", "early", "random:77"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating),
         cmocka_unit_test(create_injected),
@@ -677,12 +645,6 @@ int main(void)
         cmocka_unit_test(refused_and_timed_out),
         cmocka_unit_test(aborted_cancelled_overrun),
     };
-    int failed = 0;
 
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !failed; i++) {
-        mode = modes[i];
-        softndk_set_pend(mode);
-        failed += cmocka_run_group_tests_name(mode, tests, NULL, NULL);
-    }
-    return failed;
+    return RUN_IN_MODES(tests);
 }

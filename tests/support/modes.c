@@ -65,16 +65,29 @@ void expect_reason(const NDK_OBJECT_HEADER *object, const char *part)
         test_fail("the reason \"%s\" does not speak of \"%s\"", text, part);
 }
 
-const char *own_address(void)
+static char addresses[2][32];
+
+static const char *address_of_this_run(unsigned which)
 {
-    static char text[32];
     uint8_t r[3];
 
-    if (!text[0]) {
+    if (!addresses[0][0]) {
         os_random(r, sizeof r);
-        snprintf(text, sizeof text, "127.%u.%u.%u", 1 + r[0] % 250u, r[1], 1 + r[2] % 250u);
+        for (unsigned i = 0; i < 2; i++)
+            snprintf(addresses[i], sizeof addresses[i], "127.%u.%u.%u", 1 + r[0] % 250u, r[1],
+                     1 + r[2] % 250u + i);
     }
-    return text;
+    return addresses[which];
+}
+
+const char *own_address(void)
+{
+    return address_of_this_run(0);
+}
+
+const char *other_address(void)
+{
+    return address_of_this_run(1);
 }
 
 SOCKADDR_INET inet_address(const char *text, unsigned port)

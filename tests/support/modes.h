@@ -23,8 +23,10 @@ void no_memory_for(unsigned nth);
 /* The reason kept at an object speaks of part. */
 void expect_reason(const NDK_OBJECT_HEADER *object, const char *part);
 
-/* An address of loopback's for this test run alone. */
+/* An address of loopback's for this test run alone, and another: what stands at their ports, no
+ * other program has put there. */
 const char *own_address(void);
+const char *other_address(void);
 SOCKADDR_INET inet_address(const char *text, unsigned port);
 unsigned inet_port(const SOCKADDR_INET *address);
 
