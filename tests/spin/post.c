@@ -244,6 +244,14 @@ static bool with_slice(struct posting *p, struct object *qp, NDK_OPERATION_TYPE 
     return true;
 }
 
+/* Where a queue pair was, read at once: it may move to another link at any time. A Send for the old
+ * one is dropped then (post()); a Read or Write finds its region or ends the connection. */
+struct side {
+    struct link *link;
+    struct object *peer; /* NULL: not known */
+    unsigned end;
+};
+
 /* A fast-registered region of the peer's that is taken from it; NULL: none. Used. */
 static struct object *claim_remote(struct object *peer, UINT32 *token)
 {
@@ -260,8 +268,7 @@ static struct object *claim_remote(struct object *peer, UINT32 *token)
     return NULL;
 }
 
-static bool post_send(struct object *qp, struct link *link, struct object *peer, struct object *mr,
-                      UINT32 local)
+static bool post_send(struct object *qp, const struct side *side, struct object *mr, UINT32 local)
 {
     unsigned length = draw_length(), seed = draw(1u << 20);
     struct object *taken = NULL;
@@ -272,23 +279,23 @@ static bool post_send(struct object *qp, struct link *link, struct object *peer,
     if (!with_slice(&p, qp, NdkOperationTypeSend, mr, local, length))
         return false;
     data = slice_at(mr, slice_number(p.request->slices));
-    p.request->at = link;
+    p.request->at = side->link;
     if (length >= sizeof(struct head)) {
-        struct head head = {MESSAGE_MAGIC, link->number, qp->end, 0, length, seed};
+        struct head head = {MESSAGE_MAGIC, side->link->number, side->end, 0, length, seed};
 
         memcpy(data, &head, sizeof head);
         fill(data + sizeof head, length - sizeof head, seed);
-        p.request->end = qp->end;
+        p.request->end = side->end;
         p.request->number = 1;
     } else {
-        fill(data, length, link->seed);
+        fill(data, length, side->link->seed);
     }
     if (draw(4) == 0)
         p.flags |= NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT;
     if (length <= 64 && draw(2))
         p.flags |= NDK_OP_FLAG_INLINE;
-    if (peer && draw(40) == 0)
-        taken = claim_remote(peer, &p.token);
+    if (side->peer && draw(40) == 0)
+        taken = claim_remote(side->peer, &p.token);
     p.invalidates = taken != NULL;
     posted = post(&p);
     if (taken) {
@@ -300,10 +307,11 @@ static bool post_send(struct object *qp, struct link *link, struct object *peer,
 }
 
 /* A Read of what every region begins with, or of a slice that a Write has just filled. */
-static bool post_transfer(struct object *qp, struct object *peer, struct object *mr, UINT32 local)
+static bool post_transfer(struct object *qp, const struct side *side, struct object *mr,
+                          UINT32 local)
 {
     UINT32 nothing, token;
-    struct object *to = region_pick(peer->world, peer->pd, &nothing, &token);
+    struct object *to = region_pick(side->peer->world, side->peer->pd, &nothing, &token);
     unsigned length = draw_length(), seed = 0, slice = 0;
     struct request *written = NULL;
     struct posting p;
@@ -348,26 +356,27 @@ static bool post_transfer(struct object *qp, struct object *peer, struct object 
 
 bool post_a_request(struct object *qp)
 {
-    struct object *peer = NULL, *mr;
+    struct side side;
+    struct object *mr;
     UINT32 local, remote;
-    struct link *link;
     bool posted = false, ready;
 
     pthread_mutex_lock(&qp->lock);
-    link = qp->at;
-    ready = qp->step == READY || (link && draw(30) == 0);
+    side.link = qp->at;
+    side.end = qp->end;
+    ready = qp->step == READY || (side.link && draw(30) == 0);
     pthread_mutex_unlock(&qp->lock);
     if (!ready)
         return false;
     pthread_mutex_lock(&now.links_lock);
-    peer = link->qps[!qp->end];
+    side.peer = side.link->qps[!side.end];
     pthread_mutex_unlock(&now.links_lock);
     mr = region_pick(qp->world, qp->pd, &local, &remote);
     if (mr) {
-        if (peer && draw(2))
-            posted = post_transfer(qp, peer, mr, local);
+        if (side.peer && draw(2))
+            posted = post_transfer(qp, &side, mr, local);
         else
-            posted = post_send(qp, link, peer, mr, local);
+            posted = post_send(qp, &side, mr, local);
         object_unuse(mr);
     }
     return posted;
