@@ -32,7 +32,8 @@ static BOOLEAN one_open(struct kit *k, struct one *one)
 
 static struct kit_request *post(struct one *one, enum data data, ULONG flags)
 {
-    NDK_SGE sge = kit_sge(one->memory, 0, LENGTH);
+    /* Reads have a sink of their own: others may read their source at the same time. */
+    NDK_SGE sge = kit_sge(one->memory, data == DATA_READ ? PAGE_SIZE / 2 : 0, LENGTH);
 
     switch (data) {
     case DATA_SEND:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "modes.h"
 #include "spin.h"
 
 struct round now;
@@ -341,7 +342,7 @@ bool listener_move(struct object *listener)
         handle->Dispatch->NdkControlConnectEvents(handle, draw(20) == 0);
         return true;
     }
-    need(softndk_address_from_text("127.0.0.1", &address, &length) == STATUS_SUCCESS);
+    need(softndk_address_from_text(own_address(), &address, &length) == STATUS_SUCCESS);
     call = call_begin("NdkListen", listener, listening);
     call_end(call,
              handle->Dispatch->NdkListen(handle, (PSOCKADDR)&address, length, call_answered, call));
@@ -460,7 +461,7 @@ static NTSTATUS create(struct object *o, struct call *call)
         return slot->NdkCreateListener(adapter, connect_event, o, call_created, call,
                                        (NDK_LISTENER **)(void *)&call->out);
     default:
-        need(softndk_address_from_text("127.0.0.1", &address, &length) == STATUS_SUCCESS);
+        need(softndk_address_from_text(own_address(), &address, &length) == STATUS_SUCCESS);
         return slot->NdkCreateSharedEndpoint(adapter, (PSOCKADDR)&address, length, call_created,
                                              call, (NDK_SHARED_ENDPOINT **)(void *)&call->out);
     }
