@@ -158,9 +158,9 @@ static VOID queue_notified(PVOID context, NTSTATUS status)
     struct queue *queue = context;
 
     queue->status = status;
-    atomic_fetch_add(&queue->notified, 1);
     if (queue->in_callback)
         queue->in_callback(queue, queue->context);
+    atomic_fetch_add(&queue->notified, 1); /* behind the callback: who saw it may read its notes */
     KeSetEvent(&queue->event, 0, FALSE);
 }
 

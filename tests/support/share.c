@@ -17,9 +17,9 @@ static VOID share_notified(PVOID context, NTSTATUS status)
 
     if (status != STATUS_SUCCESS)
         test_fail("SRQ notification with %s", softndk_status_name(status));
-    atomic_fetch_add(&share->notified, 1);
     if (share->in_callback)
         share->in_callback(share);
+    atomic_fetch_add(&share->notified, 1); /* behind the callback, as in ends.c */
     KeSetEvent(&share->event, 0, FALSE);
 }
 
