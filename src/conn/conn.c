@@ -433,16 +433,21 @@ uint32_t conn_private_data(struct conn *conn, const uint8_t **data)
     return length;
 }
 
+bool conn_addresses_locked(const struct conn *conn, struct os_addr *local, struct os_addr *peer)
+{
+    if (!conn->started)
+        return false;
+    *local = conn->local;
+    *peer = conn->peer;
+    return true;
+}
+
 bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *peer)
 {
     bool known;
 
     os_mutex_lock(&conn->lock);
-    known = conn->started;
-    if (known) {
-        *local = conn->local;
-        *peer = conn->peer;
-    }
+    known = conn_addresses_locked(conn, local, peer);
     os_mutex_unlock(&conn->lock);
     return known;
 }

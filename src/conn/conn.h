@@ -160,6 +160,8 @@ bool conn_takes_requests(const struct conn *conn);
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound);
 uint32_t conn_private_data(struct conn *conn, const uint8_t **data);
 bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *peer);
+/* The same inside an event. */
+bool conn_addresses_locked(const struct conn *conn, struct os_addr *local, struct os_addr *peer);
 /* The 32-bit reason of the end (base/reason.h), 0 while there is none. */
 uint32_t conn_reason(struct conn *conn);
 uint32_t conn_reason_locked(const struct conn *conn); /* inside an event */

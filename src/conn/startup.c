@@ -501,6 +501,8 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
         conn->ops->completed(conn->up);
         atomic_store(&conn->state, CONN_OPEN);
     } else {
+        if (!RED("rtr-frame-uncounted"))
+            atomic_fetch_add_explicit(&conn->counters->out_frames, 1, memory_order_relaxed);
         atomic_store(&conn->state, CONN_COMPLETING);
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
     }

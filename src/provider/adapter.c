@@ -145,7 +145,9 @@ static struct adapter *adapter_alloc(const struct os_interface *interface,
 
     if (!adapter)
         return NULL;
-    adapter->tokens = mem_table_new();
+    adapter->rows_last = &adapter->rows;
+    adapter->counters = adapter_counters_of(interface);
+    adapter->tokens = adapter->counters ? mem_table_new() : NULL;
     if (!adapter->tokens) {
         free(adapter);
         return NULL;

@@ -11,15 +11,10 @@
 
 #include "base/options.h"
 #include "conn/conn.h"
+#include "provider/adapter_counters.h"
+#include "provider/adapter_snapshot.h"
 #include "provider/mem.h"
 #include "provider/object.h"
-
-/* The counters of NDIS_NDK_PERFORMANCE_COUNTERS that a software provider can count. Relaxed. */
-struct adapter_counters {
-    atomic_ullong connect, accept, connect_failure, connection_error, active_connection;
-    atomic_ullong cq_error;
-    struct conn_counters wire; /* octets and FPDUs both ways */
-};
 
 struct adapter {
     struct object object;
@@ -28,11 +23,12 @@ struct adapter {
     NDK_ADAPTER_INFO info;         /* what NdkQueryAdapterInfo answers */
     struct os_interface interface; /* as consumers know it: index, name, NDK addresses */
     struct mem_table *tokens;
-    struct adapter_counters counters;
-    os_mutex table_lock;       /* leaf: live list and reason strings */
-    struct object *live;       /* every object that is not gone */
-    unsigned outstanding_lams; /* table lock */
-    struct lam_record *lams;   /* those of them whose making was recorded; table lock */
+    struct adapter_counters *counters;     /* of the interface; outlive the adapter */
+    os_mutex table_lock;                   /* leaf: live list and reason strings */
+    struct object *live;                   /* every object that is not gone */
+    struct adapter_row *rows, **rows_last; /* adapter_snapshot.h; table lock */
+    unsigned outstanding_lams;             /* table lock */
+    struct lam_record *lams;               /* those of them whose making was recorded; table lock */
     struct adapter *open_next, *open_previous; /* all open adapters; process lock */
 };
 

@@ -26,6 +26,38 @@ static void count(atomic_ullong *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+static struct adapter_counters *counters_of(const struct connector *k)
+{
+    return k->object.adapter->counters;
+}
+
+/* Each attempt counts once: as one that came up, or as one that failed. Under conn->lock. */
+static void count_up(struct connector *k)
+{
+    struct adapter_counters *counters = counters_of(k);
+
+    k->counted = true;
+    k->active = true;
+    count(k->listener ? &counters->accept : &counters->connect);
+    count(&counters->active_connection);
+}
+
+static void count_failure(struct connector *k)
+{
+    if (!k->counted || RED("connector-failure-counted-twice"))
+        count(&counters_of(k)->connect_failure);
+    k->counted = true;
+}
+
+/* Under conn->lock. */
+static void show(struct connector *k, enum adapter_row_kind kind)
+{
+    struct os_addr local, peer;
+
+    if (conn_addresses_locked(k->conn, &local, &peer))
+        adapter_row_set(k->object.adapter, &k->row, kind, &local, &peer);
+}
+
 /* The reason of a failure in words, kept at the connector. Under conn->lock. */
 static void keep_reason(struct connector *k, NTSTATUS status)
 {
@@ -51,13 +83,15 @@ static void on_connected(void *up, NTSTATUS status)
     struct connector *k = up;
 
     if (!NT_SUCCESS(status)) {
-        count(&k->object.adapter->counters.connect_failure);
+        count_failure(k);
         if (k->qp && !RED("failed_connect_keeps_qp"))
             qp_unbind(k->qp, k->conn);
         if (RED("connector-failed-connect-frees-port")) {
             endpoint_drop(k->endpoint);
             k->endpoint = NULL;
         }
+    } else {
+        show(k, ADAPTER_ROW_CONNECTING);
     }
     /* Told again when it ends before the complete connect, which then has an answer of its own. */
     if (k->connect_told)
@@ -69,15 +103,13 @@ static void on_connected(void *up, NTSTATUS status)
 static void on_established(void *up, NTSTATUS status)
 {
     struct connector *k = up;
-    struct adapter_counters *counters = &k->object.adapter->counters;
 
     if (NT_SUCCESS(status)) {
-        count(k->listener ? &counters->accept : &counters->connect);
-        count(&counters->active_connection);
-        k->active = true;
+        count_up(k);
+        show(k, ADAPTER_ROW_ESTABLISHED);
         log_debug("connector #%u: established with qp #%u", k->object.id, k->qp->object.id);
     } else {
-        count(&counters->connect_failure);
+        count_failure(k);
     }
     answer_pending(k, status);
 }
@@ -87,9 +119,8 @@ static void on_completed(void *up)
 {
     struct connector *k = up;
 
-    count(&k->object.adapter->counters.connect);
-    count(&k->object.adapter->counters.active_connection);
-    k->active = true;
+    count_up(k);
+    show(k, ADAPTER_ROW_ESTABLISHED);
 }
 
 static void event_run(struct engine_item *item)
@@ -119,7 +150,7 @@ static void on_disconnected(void *up, uint32_t reason)
         object_note(&k->qp->object, "connector #%u: %s", k->object.id, text);
 
     if (reason_source(reason) != REASON_PEER_FIN)
-        count(&k->object.adapter->counters.connection_error);
+        count(&counters_of(k)->connection_error);
     if (!k->event && !k->event_ex)
         return;
     k->event_reason = reason;
@@ -135,9 +166,12 @@ static void on_ended(void *up, NTSTATUS status)
     log_debug("connector #%u: ended", k->object.id);
     if (k->active) {
         k->active = false;
-        atomic_fetch_sub_explicit(&k->object.adapter->counters.active_connection, 1,
-                                  memory_order_relaxed);
+        atomic_fetch_sub_explicit(&counters_of(k)->active_connection, 1, memory_order_relaxed);
+    } else if (k->listener && !RED("connector-inbound-failure-uncounted")) {
+        count_failure(k); /* the peer left, or nobody wanted it: no other event tells of it */
     }
+    if (!RED("connector-row-stays"))
+        adapter_row_clear(k->object.adapter, &k->row);
     if (!request)
         return;
     if (!NT_SUCCESS(status)) {
@@ -180,6 +214,7 @@ static void on_requested(void *up)
     struct connector *k = up;
 
     listener_startup_remove(k->listener, k);
+    show(k, ADAPTER_ROW_CONNECTING);
     if (listener_may_deliver(k->listener)) {
         k->undecided = true;
         atomic_store(&k->delivered, true);
@@ -232,6 +267,7 @@ static void connector_release(struct object *object)
 {
     struct connector *k = CONTAINING_RECORD(object, struct connector, object);
 
+    adapter_row_clear(k->object.adapter, &k->row);
     endpoint_drop(k->endpoint);
     if (k->conn)
         conn_unref(k->conn);
@@ -257,7 +293,7 @@ static struct connector *connector_new(struct adapter *adapter, struct engine_sh
     object->home = home;
     k->event_item.run = event_run;
     k->request_item.run = request_run;
-    k->conn = conn_new(&connector_ops, k, &adapter->options, &adapter->counters.wire);
+    k->conn = conn_new(&connector_ops, k, &adapter->options, &adapter->counters->wire);
     if (!k->conn || !object_strand(object)) {
         if (!RED("connector-failed-create-leaks"))
             object_discard(object);

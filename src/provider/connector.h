@@ -15,6 +15,7 @@
 
 #include "base/reason.h"
 #include "conn/conn.h"
+#include "provider/adapter_snapshot.h"
 #include "provider/object.h"
 #include "provider/ports.h"
 #include "provider/qp.h"
@@ -50,9 +51,11 @@ struct connector {
     struct connector *shared_next, *shared_previous;
     struct os_addr shared_peer;
     bool in_shared;
-    bool undecided;    /* counts at the listener; consumer's calls only, after delivery */
-    bool active;       /* counts as an active connection; conn->lock */
-    bool connect_told; /* Connect has its answer; conn->lock */
+    bool undecided;         /* counts at the listener; consumer's calls only, after delivery */
+    bool active;            /* counts as an active connection; conn->lock */
+    bool counted;           /* so does how the attempt ended; conn->lock */
+    struct adapter_row row; /* conn->lock says when it changes */
+    bool connect_told;      /* Connect has its answer; conn->lock */
 };
 
 static inline struct connector *connector_from(NDK_CONNECTOR *ndk)

@@ -147,7 +147,7 @@ static void cq_die(struct cq *cq)
     struct adapter *adapter = cq->object.adapter;
 
     cq->failure = STATUS_BUFFER_OVERFLOW;
-    atomic_fetch_add_explicit(&adapter->counters.cq_error, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&adapter->counters->cq_error, 1, memory_order_relaxed);
     object_fail(&cq->object, CALL_CREATE_CQ, STATUS_BUFFER_OVERFLOW,
                 "overrun: more completions than the depth (%u), rule NDKPI 4.4", cq->depth);
     for (struct cq_user *user = cq->users; user && !RED("cq-overrun-spares-idle");

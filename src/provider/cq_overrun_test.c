@@ -13,7 +13,7 @@ static void fill_up(struct seen *seen)
 
 static unsigned long long cq_errors(void)
 {
-    return atomic_load(&adapter_from(adapter)->counters.cq_error);
+    return atomic_load(&adapter_from(adapter)->counters->cq_error);
 }
 
 static void the_depth_fits_and_one_more_is_the_end(void **state)

@@ -152,6 +152,8 @@ static void listener_cancel(struct object *object)
     os_mutex_lock(&listener->lock);
     listening = listener->state == LISTENER_LISTENING;
     listener->state = LISTENER_CLOSED;
+    if (!RED("listener-row-stays"))
+        adapter_row_clear(object->adapter, &listener->row);
     os_mutex_unlock(&listener->lock);
     if (listening) {
         os_tcp_shutdown_recv(listener->fd); /* refused from this moment on */
@@ -278,8 +280,11 @@ static NTSTATUS listen_start(struct listener *listener, const struct os_addr *ad
         return status;
     listener->state = LISTENER_LISTENING;
     err = engine_watch_add(&listener->watch, listener->object.home, listener->fd, listener_ready);
-    if (err == 0)
+    if (err == 0) {
+        adapter_row_set(listener->object.adapter, &listener->row, ADAPTER_ROW_LISTENER,
+                        endpoint_address(listener->endpoint), NULL);
         return STATUS_SUCCESS;
+    }
     listener->state = LISTENER_IDLE;
     os_tcp_close(listener->fd);
     listener->fd = -1;

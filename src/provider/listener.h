@@ -32,6 +32,7 @@ struct listener {
     struct engine_work stop;   /* leaves the poll set, closes the socket; holds a reference */
     struct connector *startups;
     unsigned startup_count;
+    struct adapter_row row;
     atomic_uint undecided; /* delivered, neither accepted, rejected nor closed */
 };
 

@@ -91,6 +91,7 @@ static void shared_endpoint_release(struct object *object)
 {
     struct shared_endpoint *shared = CONTAINING_RECORD(object, struct shared_endpoint, object);
 
+    adapter_row_clear(object->adapter, &shared->row);
     if (shared->holder >= 0)
         os_tcp_close(shared->holder);
     endpoint_drop(shared->endpoint);
@@ -143,6 +144,8 @@ static NTSTATUS make(struct object *parent, const struct os_addr *address, ADDRE
     fd = endpoint_open(&shared->endpoint, address, o->port_low, o->port_high, hold_socket, NULL);
     shared->holder = fd;
     if (fd >= 0) {
+        adapter_row_set(parent->adapter, &shared->row, ADAPTER_ROW_SHARED,
+                        endpoint_address(shared->endpoint), NULL);
         *out = object;
         return STATUS_SUCCESS;
     }

@@ -22,6 +22,7 @@ struct shared_endpoint {
     struct endpoint *endpoint;
     ADDRESS_FAMILY family; /* the number the consumer asked with */
     int holder;            /* descriptor */
+    struct adapter_row row;
     os_mutex lock;
     struct connector *over; /* by shared_next */
 };

@@ -267,7 +267,7 @@ static void W_53_pad_not_zero(void **state)
 
 static unsigned long long octets_in(void)
 {
-    return atomic_load(&adapter_from(t.bench.adapter)->counters.wire.in_octets);
+    return atomic_load(&adapter_from(t.bench.adapter)->counters->wire.in_octets);
 }
 
 /* Sends, Writes and Read Requests of several kinds; what they do is checked by mix_check(). */
