@@ -77,6 +77,7 @@ const struct kit_door kit_door = {
     .address = door_address,
     .address_text = door_address_text,
     .direct = TRUE,
+    .version = softndk_version_string,
     .local_for = door_local_for,
     .reason = door_reason,
     .answer = door_answer,

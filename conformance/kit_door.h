@@ -39,6 +39,8 @@ struct kit_door {
 
     /* ---- optional, each may be NULL: what a provider offers to its testers ---- */
 
+    /* Which provider this is, for --version: "0.1.0". */
+    const char *(*version)(VOID);
     /* The local address the host would use towards a peer. */
     NTSTATUS (*local_for)(const SOCKADDR_INET *peer, SOCKADDR_INET *out, ULONG *length);
     /* The provider's own words for the last failure at an object; "" when it has none. */

@@ -24,6 +24,7 @@ static const char usage[] =
     "  --junit FILE     also write a JUnit file\n"
     "  --answers FILE   also write which function answered which status, and how often\n"
     "  --help           this text\n"
+    "  --version        of the provider that this was built with\n"
     "Ends 0 when no case failed, 1 when one did, 2 for a wrong command line or no adapter.\n";
 
 #define PATTERNS 64
@@ -35,7 +36,7 @@ struct command {
     ULONG idle_s, limit_s, late_ms;
     NDK_VERSION version;
     enum kit_format format;
-    BOOLEAN list, serve, slow, help;
+    BOOLEAN list, serve, slow, help, version_only;
 };
 
 static VOID complain(const char *format, ...) KIT_PRINTF(1, 2);
@@ -79,6 +80,8 @@ static BOOLEAN read_switch(struct command *c, const char *word)
         c->address = "::1";
     else if (kit_same(word, "--help"))
         c->help = TRUE;
+    else if (kit_same(word, "--version"))
+        c->version_only = TRUE;
     else
         return FALSE;
     return TRUE;
@@ -283,6 +286,12 @@ int kit_main(int argc, const char *const *argv)
     }
     if (c.help) {
         kit_os_print(usage);
+        return 0;
+    }
+    if (c.version_only) {
+        kit_print_to(text, sizeof text, "ndkconform %s\n",
+                     kit_door.version ? kit_door.version() : kit_door.name);
+        kit_os_print(text);
         return 0;
     }
     if (!kit_topics_sound(text, sizeof text)) {

@@ -28,6 +28,7 @@ static const char usage[] =
     "                                    NdkCreateCq or NDK_FN_CREATE_CQ, in either case\n"
     "       ndkstatus --json             everything, for programs\n"
     "       ndkstatus -h, --help\n"
+    "       ndkstatus --version\n"
     "\n"
     "inline: only as the return value. both: documented to come as the return value or through\n"
     "the callback. async-possible: listed for a call that may pend, so it may come either way.\n"
@@ -314,6 +315,8 @@ static int run_option(int argc, char **argv)
         return fail("unexpected argument", argv[2]);
     } else if (strcmp(option, "-h") == 0 || strcmp(option, "--help") == 0) {
         fputs(usage, stdout);
+    } else if (strcmp(option, "--version") == 0) {
+        printf("ndkstatus %s\n", softndk_version_string());
     } else if (strcmp(option, "--list") == 0) {
         list_statuses();
     } else if (strcmp(option, "--functions") == 0) {

@@ -39,8 +39,9 @@ END
 try() {
     prefix=$1
     rm -rf out && mkdir out
-    for tool in softndk-run softndk-cc ndkinfo ndkping; do
-        "$prefix/bin/$tool" --version >/dev/null || fail "$prefix: $tool"
+    for tool in softndk-run softndk-cc ndkinfo ndkping ndkstatus ndkconform; do
+        "$prefix/bin/$tool" --version >said || fail "$prefix: $tool"
+        grep -q "^$tool [0-9]" said || fail "$prefix: $tool --version"
     done
     quiet "$prefix/bin/ndkinfo" --profiles
     grep -q '^strict' said || fail "$prefix: no profiles"

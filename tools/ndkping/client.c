@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/tool_args.h"
@@ -159,25 +160,86 @@ static int run_on(NDK_ADAPTER *adapter, const struct ping_options *options, cons
     return judge(&client, result);
 }
 
+/* An address of the family that the interface has, to connect from. */
+static bool address_of(const struct softndk_adapter *interface, int family,
+                       char source[SOFTNDK_ADDRESS_MAX])
+{
+    for (ULONG k = 0; k < interface->address_count && k < SOFTNDK_ADDRESSES_MAX; k++) {
+        SOCKADDR_INET address;
+
+        if (ping_address(interface->addresses[k], 0, &address) > 0 && address.si_family == family) {
+            snprintf(source, SOFTNDK_ADDRESS_MAX, "%s", interface->addresses[k]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first address of the interface with this index that a peer of that family can be reached
+ * from. false: told. */
+static bool source_of(uint32_t index, int family, char source[SOFTNDK_ADDRESS_MAX])
+{
+    struct softndk_adapter *list = NULL;
+    ULONG room = 0, count = 0;
+    bool there = false, found = false;
+    NTSTATUS status = softndk_adapter_list(NULL, 0, &room);
+
+    if (status == STATUS_SUCCESS) {
+        list = calloc(room ? room : 1, sizeof(*list));
+        status = list ? softndk_adapter_list(list, room, &count) : STATUS_INSUFFICIENT_RESOURCES;
+    }
+    if (status != STATUS_SUCCESS) {
+        tool_report_open("softndk_adapter_list", status);
+        free(list);
+        return false;
+    }
+    for (ULONG i = 0; i < count && i < room && !found; i++) {
+        if (list[i].index != index)
+            continue;
+        there = true;
+        found = address_of(&list[i], family, source);
+    }
+    free(list);
+    if (!found)
+        tool_say("interface %u: %s (ndkinfo shows interfaces)", index,
+                 !there              ? "there is none"
+                 : family == AF_INET ? "has no IPv4 address"
+                                     : "has no IPv6 address");
+    return found;
+}
+
+/* Which adapter to open, and where to connect from. false: told. */
+static bool choose(const struct ping_options *options, char selector[SOFTNDK_ADDRESS_MAX],
+                   char source[SOFTNDK_ADDRESS_MAX])
+{
+    SOCKADDR_INET peer;
+    NTSTATUS status;
+
+    ping_interface(options->interface, selector);
+    if (options->local) {
+        if (!selector[0])
+            snprintf(selector, SOFTNDK_ADDRESS_MAX, "%s", options->local);
+        snprintf(source, SOFTNDK_ADDRESS_MAX, "%s", options->local);
+        return true;
+    }
+    if (selector[0])
+        return ping_address(options->address, 0, &peer) > 0 &&
+               source_of(options->interface, peer.si_family, source);
+    status = softndk_adapter_for_route(options->address, selector, SOFTNDK_ADDRESS_MAX, source,
+                                       SOFTNDK_ADDRESS_MAX);
+    if (status != STATUS_SUCCESS)
+        tool_report_open("softndk_adapter_for_route", status);
+    return status == STATUS_SUCCESS;
+}
+
 int ping_client(const struct ping_options *options)
 {
     char selector[SOFTNDK_ADDRESS_MAX], source[SOFTNDK_ADDRESS_MAX];
     NDK_ADAPTER *adapter;
     int result;
 
-    if (options->local) {
-        snprintf(selector, sizeof(selector), "%s", options->local);
-        snprintf(source, sizeof(source), "%s", options->local);
-    } else {
-        NTSTATUS status = softndk_adapter_for_route(options->address, selector, sizeof(selector),
-                                                    source, sizeof(source));
-
-        if (status != STATUS_SUCCESS) {
-            tool_report_open("softndk_adapter_for_route", status);
-            return TOOL_FAILED;
-        }
-    }
-    if (tool_open_adapter(selector, &adapter) != STATUS_SUCCESS)
+    if (!choose(options, selector, source) ||
+        tool_open_adapter(selector, &adapter) != STATUS_SUCCESS)
         return TOOL_FAILED;
     result = run_on(adapter, options, source);
     softndk_close_adapter(adapter);

@@ -9,13 +9,18 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/tool_args.h"
+#include "common/tool_forms.h"
 #include "common/tool_ndk.h"
 
 static const char usage[] =
     "usage: ndkping -s [options] [ADDRESS]   be the server\n"
     "       ndkping -c [options] ADDRESS     be the client\n"
+    "       ndkping -S -ServerAddr ADDRESS:PORT [-ServerIf INDEX] [-TestType rping] [options]\n"
+    "       ndkping -C -ServerAddr ADDRESS:PORT [-ClientAddr ADDRESS] [-ClientIf INDEX]\n"
+    "               [-TestType rping] [options]\n"
     "\n"
     "  -s, --server\n"
     "  -c, --client\n"
@@ -37,10 +42,17 @@ static const char usage[] =
     "  -I, --local ADDRESS    client: connect from this address, instead of the one that the "
     "route\n"
     "                         gives; server: the same as -a\n"
+    "  -W, --wait SECONDS     server: ends when no client has come in that time\n"
     "      --table            client: half round trips and rates of send, write and read\n"
     "      --profile NAME     open adapters with this profile (ndkinfo --profiles lists them)\n"
     "  -h, --help\n"
     "      --version\n"
+    "\n"
+    "The third and fourth are the command lines of Windows' NDKPing, in letters of either case. "
+    "INDEX\n"
+    "is that of the interface to open; a server without an address takes those of the interface, "
+    "a\n"
+    "client the first one. Such a client ends after 10 iterations, or -C COUNT.\n"
     "\n"
     "Speaks the protocol of rping: towards an rping leave out -V and --table, and take 23 octets "
     "or\n"
@@ -62,6 +74,7 @@ static const struct option long_options[] = {
     {"verify", no_argument, NULL, 'V'},
     {"persistent", no_argument, NULL, 'P'},
     {"local", required_argument, NULL, 'I'},
+    {"wait", required_argument, NULL, 'W'},
     {"table", no_argument, NULL, OPTION_TABLE},
     {"profile", required_argument, NULL, OPTION_PROFILE},
     {"help", no_argument, NULL, 'h'},
@@ -79,9 +92,16 @@ ULONG ping_address(const char *text, uint16_t port, SOCKADDR_INET *out)
     return length;
 }
 
+void ping_interface(uint32_t index, char text[SOFTNDK_ADDRESS_MAX])
+{
+    text[0] = '\0';
+    if (index)
+        snprintf(text, SOFTNDK_ADDRESS_MAX, "%u", index);
+}
+
 /* Remembers which arguments were given, for those that do not go together. */
 struct given {
-    bool count, size;
+    bool count, size, port;
 };
 
 static int number_error(const char *option, const char *text, const char *need)
@@ -125,6 +145,7 @@ static int take_option(int letter, struct ping_options *options, struct given *g
         if (!tool_number(optarg, 0, 65535, &number))
             return number_error("--port", optarg, "a number from 0 to 65535");
         options->port = (uint16_t)number;
+        given->port = true;
         return -1;
     case 'C':
         if (!tool_number(optarg, 1, UINT64_MAX, &number))
@@ -137,6 +158,11 @@ static int take_option(int letter, struct ping_options *options, struct given *g
             return number_error("--size", optarg, "a number of octets from 1 to 16777216");
         options->size = (ULONG)number;
         given->size = true;
+        return -1;
+    case 'W':
+        if (!tool_number(optarg, 1, PING_WAIT_MAX, &number))
+            return number_error("--wait", optarg, "a number of seconds from 1 to 86400");
+        options->wait_s = (unsigned)number;
         return -1;
     case 'h':
         fputs(usage, stdout);
@@ -192,8 +218,9 @@ static int check_client(const struct ping_options *options, const struct given *
         return tool_usage_error("--client: needs the server's address (--address)");
     if (options->port == 0)
         return tool_usage_error("--port '0': a client needs a port from 1 to 65535");
-    if (options->persistent)
-        return tool_usage_error("--persistent: is the server's");
+    if (options->persistent || options->wait_s)
+        return tool_usage_error("--%s: is the server's",
+                                options->persistent ? "persistent" : "wait");
     if (options->table && (given->count || given->size || options->verify))
         return tool_usage_error("--table: takes no --%s: it does what the table needs",
                                 given->count  ? "count"
@@ -221,14 +248,58 @@ static int check(struct ping_options *options, const struct given *given)
     return wrong;
 }
 
+/* One address, named by both NDKPing's form and our option, or by one of them. */
+static int join_address(const char *form, char *from_form, const char *option, const char **address)
+{
+    if (!from_form[0])
+        return -1;
+    if (*address)
+        return tool_usage_error("%s '%s': %s gave '%s'", form, from_form, option, *address);
+    *address = from_form;
+    return -1;
+}
+
+/* What NDKPing's forms ask for, on top of our own options. */
+static int join_forms(struct tool_forms *forms, struct ping_options *options,
+                      const struct given *given)
+{
+    int wrong;
+
+    options->server = options->server || forms->server;
+    options->client = options->client || forms->client;
+    if (forms->test_type && strcasecmp(forms->test_type, "rping") != 0)
+        return tool_usage_error("-TestType '%s': need rping", forms->test_type);
+    if (options->client && forms->server_interface)
+        return tool_usage_error("-ServerIf '%u': is the server's", forms->server_interface);
+    if (options->server && (forms->client_interface || forms->client_address[0]))
+        return tool_usage_error("-Client%s: is the client's",
+                                forms->client_interface ? "If" : "Addr");
+    options->interface = forms->server_interface + forms->client_interface; /* one is 0 */
+    if (forms->server_port) {
+        if (given->port && options->port != forms->server_port)
+            return tool_usage_error("-ServerAddr: port %u, and --port gave %u",
+                                    (unsigned)forms->server_port, (unsigned)options->port);
+        options->port = forms->server_port;
+    }
+    if (forms->used && options->client && !given->count && !options->table)
+        options->count = PING_COUNT_OF_FORMS;
+    wrong = join_address("-ServerAddr", forms->server_address, "--address", &options->address);
+    if (wrong < 0)
+        wrong = join_address("-ClientAddr", forms->client_address, "--local", &options->local);
+    return wrong;
+}
+
 /* -1: the options are good; otherwise the exit status. */
 static int read_options(int argc, char **argv, struct ping_options *options)
 {
-    struct given given = {false, false};
+    static struct tool_forms forms; /* the options point into it */
+    struct given given = {false, false, false};
     int letter, done;
 
+    if (!tool_forms_take(&argc, argv, &forms))
+        return TOOL_USAGE;
     opterr = 0;
-    while ((letter = getopt_long(argc, argv, ":sca:p:C:S:vVPI:h", long_options, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, ":sca:p:C:S:vVPI:W:h", long_options, NULL)) != -1) {
         if (letter == '?' || letter == ':')
             return option_error(letter, argv);
         done = take_option(letter, options, &given);
@@ -239,7 +310,8 @@ static int read_options(int argc, char **argv, struct ping_options *options)
         options->address = argv[optind++];
     if (optind < argc)
         return tool_usage_error("%s: unexpected argument", argv[optind]);
-    return check(options, &given);
+    done = join_forms(&forms, options, &given);
+    return done >= 0 ? done : check(options, &given);
 }
 
 int main(int argc, char **argv)

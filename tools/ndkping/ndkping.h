@@ -23,18 +23,26 @@
 /* The text prefix of rping's pattern at its longest, with its terminating zero. */
 #define PING_TEXT_MIN 23
 #define PING_CLIENTS  64 /* served at once */
+#define PING_WAIT_MAX 86400
+/* NDKPing ends by itself, and its command line says nowhere when. */
+#define PING_COUNT_OF_FORMS 10
 
 struct ping_options {
     bool server, client, verbose, verify, persistent, table;
     const char *address, *local; /* NULL: not given */
     uint16_t port;
-    uint64_t count; /* iterations, 0 without limit */
-    ULONG size;     /* octets */
+    uint32_t interface; /* index of our end's, 0: as the addresses give it */
+    unsigned wait_s;    /* server: how long for a client, 0 without limit */
+    uint64_t count;     /* iterations, 0 without limit */
+    ULONG size;         /* octets */
 };
 
 /* Exit statuses of the program (tool_args.h). */
 int ping_client(const struct ping_options *options);
 int ping_server(const struct ping_options *options);
+
+/* The selector of an interface that was named by its index. */
+void ping_interface(uint32_t index, char text[SOFTNDK_ADDRESS_MAX]);
 
 /* Text with its port put in; 0 length: not an address without port. */
 ULONG ping_address(const char *text, uint16_t port, SOCKADDR_INET *out);

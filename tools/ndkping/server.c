@@ -134,9 +134,11 @@ static bool listen_on(struct server *server, NDK_ADAPTER *adapter, const char *t
     return true;
 }
 
-/* The wildcard of a family, or NULL text: every address of every interface that is up. */
+/* The wildcard of a family, or no address: every address of every interface that is up, or of the
+ * one that was named. */
 static bool listen_everywhere(struct server *server, int family)
 {
+    const uint32_t only = server->options->interface;
     struct softndk_adapter *list = calloc(INTERFACES_MAX, sizeof(*list));
     unsigned listening = 0;
     ULONG count = 0;
@@ -150,6 +152,8 @@ static bool listen_everywhere(struct server *server, int family)
     for (ULONG i = 0; status == STATUS_SUCCESS && i < count && i < INTERFACES_MAX; i++) {
         NDK_ADAPTER *adapter = NULL;
 
+        if (only && list[i].index != only)
+            continue;
         for (ULONG k = 0; list[i].up && k < list[i].address_count; k++) {
             SOCKADDR_INET address;
 
@@ -163,7 +167,10 @@ static bool listen_everywhere(struct server *server, int family)
         }
     }
     free(list);
-    if (listening == 0)
+    if (listening == 0 && only)
+        tool_say("interface %u: no address to listen on at port %u (ndkinfo shows interfaces)",
+                 only, (unsigned)server->options->port);
+    else if (listening == 0)
         tool_say("no address to listen on at port %u", (unsigned)server->options->port);
     return listening > 0;
 }
@@ -180,6 +187,7 @@ static bool is_wildcard(const SOCKADDR_INET *address)
 static bool listen_all(struct server *server)
 {
     const char *text = server->options->address;
+    char interface[SOFTNDK_ADDRESS_MAX];
     SOCKADDR_INET address;
     NDK_ADAPTER *adapter;
 
@@ -189,7 +197,8 @@ static bool listen_all(struct server *server)
         return false; /* main() has checked it */
     if (is_wildcard(&address))
         return listen_everywhere(server, address.si_family);
-    adapter = open_adapter(server, text);
+    ping_interface(server->options->interface, interface);
+    adapter = open_adapter(server, interface[0] ? interface : text);
     return adapter && listen_on(server, adapter, text, false);
 }
 
@@ -229,20 +238,34 @@ static unsigned tend(struct server *server, int *worst)
     return left;
 }
 
+/* Until something is to be done. false: the first client has not come in its time. */
+static bool wait_for_work(struct server *server, bool first)
+{
+    const unsigned wait_s = server->options->wait_s;
+    LARGE_INTEGER limit = {.QuadPart = -10000000ll * wait_s};
+
+    return KeWaitForSingleObject(&server->wake, Executive, KernelMode, FALSE,
+                                 first && wait_s ? &limit : NULL) != STATUS_TIMEOUT;
+}
+
 static int serve(struct server *server)
 {
     int worst = TOOL_GOOD;
 
     for (;;) {
-        bool over;
+        bool over, first;
 
         pthread_mutex_lock(&server->lock);
         server->closing = server->closing || tool_stopped();
         over = server->closing || (!server->options->persistent && server->taken > 0);
+        first = server->taken == 0;
         pthread_mutex_unlock(&server->lock);
         if (tend(server, &worst) == 0 && over)
             return worst;
-        KeWaitForSingleObject(&server->wake, Executive, KernelMode, FALSE, NULL);
+        if (!wait_for_work(server, first)) {
+            tool_say("no client came in %u s", server->options->wait_s);
+            return TOOL_FAILED;
+        }
     }
 }
 
