@@ -14,7 +14,7 @@ export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_J
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang coverage format format-check install deb clean \
-	bare witness fuzz setup-build setup-test
+	bare witness fuzz scale soak setup-build setup-test
 
 default: build
 	@echo
@@ -27,6 +27,8 @@ help:
 	@echo "make asan, tsan    the tests under AddressSanitizer and UBSan, or ThreadSanitizer"
 	@echo "make red           every test must notice its named breaches (tests/red)"
 	@echo "make fuzz          the fuzz targets, FUZZ_S seconds each (60), with clang (tests/fuzz)"
+	@echo "make scale         SCALE_N connections (10000) between two processes; memory of an idle one"
+	@echo "make soak          connections and random calls for SOAK_S seconds (600)"
 	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
 	@echo "make coverage      the tests, and which lines of src/provider and src/conn they ran"
@@ -60,6 +62,14 @@ bare:
 
 fuzz: setup-test
 	@tests/fuzz/run.sh
+
+scale: setup-test
+	@scripts/build.sh build all -DSOFTNDK_TESTS=ON
+	@build/bin/tests/scale -n "$(or $(SCALE_N),10000)" -r 3
+
+soak: setup-test
+	@scripts/build.sh build all -DSOFTNDK_TESTS=ON
+	@scripts/soak.sh build
 
 witness: setup-test
 	@python3 tests/witness/witness.py

@@ -142,7 +142,8 @@ def tests_in_sources():
             tests[f"{folder}_{path.stem}"] = str(path.relative_to(ROOT))
     for path in sorted((ROOT / "tests/fuzz").glob("fuzz_*.c")):
         tests[path.stem] = str(path.relative_to(ROOT))
-    tests["spin"] = "tests/spin/spin_test.c"
+    for name in ("spin", "scale"):
+        tests[name] = f"tests/{name}/{name}_test.c"
     return tests
 
 
