@@ -17,6 +17,7 @@
 struct options {
     /* timers, milliseconds; 0 = never */
     uint32_t connect_ms, request_ms, establish_ms, holdback_ms, disconnect_ms, linger_ms, drain_ms;
+    uint32_t linger_total_ms;
     uint32_t user_timeout_ms, keepalive_s;
     /* wire */
     uint32_t crc, mpa_revision, p2p, retry_v1, fpdu_max, first_fpdu_delay_us, nudge_ms;
@@ -25,6 +26,7 @@ struct options {
     uint32_t staging_cap; /* octets of incomplete FPDUs that the process keeps */
     /* ports */
     uint32_t port_low, port_high, max_pending_connects, max_startups;
+    uint32_t max_startups_per_peer; /* 0: half of max_startups */
     /* engine */
     uint32_t shards, spin_us;
     /* what the adapter advertises */

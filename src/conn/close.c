@@ -10,8 +10,9 @@
  *   HOW_DRAIN   the tail (a Terminate, a refusing Reply) goes out, then FIN; what the peer still
  *               sends is discarded until its FIN or drain_ms, since unread octets would make the
  *               kernel reset the connection and destroy the tail
- *   HOW_LINGER  local close: until the octets of completed requests are acknowledged, or linger_ms
- *               pass without progress; then FIN if the peer's FIN was in, else RST
+ *   HOW_LINGER  local close: until the octets of completed requests are acknowledged, linger_ms
+ *               pass without progress, or linger_total_ms altogether, since a peer may acknowledge
+ *               an octet a second; then FIN if the peer's FIN was in, else RST
  *
  * Only the home shard's thread touches the descriptor from the flush on.
  */
@@ -322,7 +323,16 @@ static bool drain(struct conn *conn)
     return false;
 }
 
-/* True: everything is acknowledged, or there was no progress for too long. */
+static bool linger_over(const struct conn *conn, uint64_t now)
+{
+    const struct options *o = conn->options;
+
+    return now - conn->linger_progress_us >= (uint64_t)o->linger_ms * 1000 ||
+           (o->linger_total_ms && !RED("linger-total-unbounded") &&
+            now - conn->linger_began_us >= (uint64_t)o->linger_total_ms * 1000);
+}
+
+/* True: everything is acknowledged, or it took too long. */
 static bool linger(struct conn *conn)
 {
     int unacked = os_tcp_unacked(conn->fd);
@@ -335,12 +345,14 @@ static bool linger(struct conn *conn)
     /* Reset by the peer: a socket that has none any more gets no acknowledgement. */
     if (os_tcp_peer(conn->fd, &peer) < 0 && !RED("linger_after_reset"))
         return true;
+    if (conn->linger_unacked < 0)
+        conn->linger_began_us = now;
     if (unacked != conn->linger_unacked) {
         conn->linger_unacked = unacked;
         conn->linger_progress_us = now;
         conn->linger_look_ms = LINGER_LOOK_MS;
     }
-    over = now - conn->linger_progress_us >= (uint64_t)conn->options->linger_ms * 1000;
+    over = linger_over(conn, now);
     if (!over) {
         os_mutex_lock(&conn->lock);
         conn_timer_arm(conn, TIMER_CLOSING, conn->linger_look_ms);

@@ -168,6 +168,8 @@ uint32_t conn_reason_locked(const struct conn *conn); /* inside an event */
 
 /* Octets of incomplete FPDUs that the process keeps between receives; for tests. */
 size_t conn_staged(void);
+/* How many octets were ever copied between these and the staging areas; for tests. */
+unsigned long long conn_partial_copied(void);
 
 /* Status for a failure of the os floor, by what was being done (errmap.c, the only place). */
 NTSTATUS conn_status_from_connect(int error);

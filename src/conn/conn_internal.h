@@ -109,9 +109,9 @@ struct conn_batch; /* tx.c */
 /* Octets between two turns of the receive owner (partial.c). */
 struct conn_partial {
     uint8_t *octets;
-    uint32_t length;
-    bool held; /* perhaps in the list */
-    bool told; /* the reason was left at the queue pair */
+    uint32_t length, room; /* octets that stand there, that have room */
+    bool held;             /* perhaps in the list */
+    bool told;             /* the reason was left at the queue pair */
     /* the list of all that hold octets; its lock */
     struct conn *older, *newer;
     bool listed, chosen; /* chosen: to be reset, out of the list for good */
@@ -235,7 +235,7 @@ struct conn {
     struct engine_timer first_timer; /* first_fpdu_delay_us */
     uint64_t first_fpdu_us;          /* active: not before; set with the Reply */
     struct engine_timer nudge_timer; /* nudge_ms */
-    uint64_t linger_progress_us;
+    uint64_t linger_began_us, linger_progress_us;
     int linger_unacked;
     uint32_t linger_look_ms;
     bool watching; /* the descriptor is open and in the home's poll set; the home's thread */
@@ -310,7 +310,12 @@ void rx_flush(struct conn *conn); /* by the receive owner, in any state with que
 bool tx_work(struct conn *conn);
 void tx_end(struct conn *conn);
 void tx_batch_free(struct conn_batch *batch, struct conn *conn);
-/* partial.c; the receive owner. To the front of staging; how many octets. */
+/* partial.c; the receive owner. How many octets the incomplete FPDU that is kept still lacks; 0:
+ * nothing is kept, or what is has to be looked at. */
+size_t partial_missing(const struct conn *conn);
+/* More octets of it, too few to complete it. False: no memory, the connection ends. */
+bool partial_append(struct conn *conn, const uint8_t *octets, size_t length);
+/* To the front of staging; how many octets. */
 size_t partial_load(struct conn *conn, uint8_t *staging);
 /* Keeps what could not be used; progress: an FPDU was processed since the last time. May reset a
  * connection, this one included. */

@@ -7,6 +7,10 @@
  * no progress for the longest time is reset, which may be the asking one. Progress is an FPDU that
  * was processed; a peer that sends an octet now and then makes none.
  *
+ * While an FPDU is incomplete its octets stay in the buffer, and those that come are added to it:
+ * the whole goes back to a staging area once, when its last octet is there. The buffer has room for
+ * at most half as much again as stands in it; what is counted is what stands in it.
+ *
  * Invariants: every connection that holds octets stands in the list, the one without progress for
  * the longest time first; `total` is the sum of what they hold. One that is chosen leaves both at
  * once, though its buffer lives until its own receive owner lets go: that is what the process may
@@ -29,6 +33,7 @@
 static os_mutex list_lock = OS_MUTEX_INITIALIZER;
 static struct conn *oldest, *newest;
 static size_t total;
+static atomic_ullong copied; /* octets, between buffers and staging areas */
 
 size_t conn_staged(void)
 {
@@ -111,16 +116,66 @@ static void account(struct conn *conn, uint32_t length, bool progress)
     os_mutex_unlock(&list_lock);
 }
 
+static void copy(void *to, const void *from, size_t length)
+{
+    memcpy(to, from, length);
+    atomic_fetch_add_explicit(&copied, length, memory_order_relaxed);
+}
+
+unsigned long long conn_partial_copied(void)
+{
+    return atomic_load(&copied);
+}
+
+size_t partial_missing(const struct conn *conn)
+{
+    const struct conn_partial *p = &conn->rx.partial;
+    struct iwarp_fpdu fpdu;
+
+    if (p->length < IWARP_FPDU_LENGTH_LEN || RED("partial-copied-each-turn"))
+        return 0;
+    /* Without its CRC: only the size is asked for. */
+    if (iwarp_fpdu_parse(p->octets, p->length, false, &fpdu) != IWARP_MORE)
+        return 0;
+    return fpdu.size - p->length;
+}
+
+/* The buffer grows by halves, up to the size of the FPDU: what a peer sends in single octets is not
+ * copied once for each of them, and what it only announces takes no room. */
+bool partial_append(struct conn *conn, const uint8_t *octets, size_t length)
+{
+    struct conn_partial *p = &conn->rx.partial;
+    size_t whole = p->length + partial_missing(conn);
+
+    if (p->room - p->length < length) {
+        size_t room = p->length + length + p->length / 2 + 64;
+        uint8_t *grown = malloc(room < whole ? room : whole);
+
+        if (!grown) {
+            conn_end_no_memory(conn);
+            return false;
+        }
+        copy(grown, p->octets, p->length);
+        free(p->octets);
+        p->octets = grown;
+        p->room = (uint32_t)(room < whole ? room : whole);
+    }
+    copy(p->octets + p->length, octets, length);
+    p->length += (uint32_t)length;
+    account(conn, p->length, false);
+    return true;
+}
+
 size_t partial_load(struct conn *conn, uint8_t *staging)
 {
     struct conn_partial *p = &conn->rx.partial;
     size_t length = p->length;
 
     if (length)
-        memcpy(staging, p->octets, length);
+        copy(staging, p->octets, length);
     free(p->octets);
     p->octets = NULL;
-    p->length = 0;
+    p->length = p->room = 0;
     return RED("partial_fpdu_lost") ? 0 : length;
 }
 
@@ -139,8 +194,8 @@ void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool 
         conn_end_no_memory(conn);
         return;
     }
-    memcpy(p->octets, octets, length);
-    p->length = (uint32_t)length;
+    copy(p->octets, octets, length);
+    p->length = p->room = (uint32_t)length;
     p->held = true;
     account(conn, (uint32_t)length, progress);
 }
@@ -152,7 +207,7 @@ void partial_drop(struct conn *conn)
 
     free(p->octets);
     p->octets = NULL;
-    p->length = 0;
+    p->length = p->room = 0;
     if (!p->held)
         return;
     p->held = false;

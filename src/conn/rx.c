@@ -598,12 +598,61 @@ void rx_flush(struct conn *conn)
     }
 }
 
+/* What stands at the front of the staging area, for one turn. */
+struct rx_stage {
+    uint8_t *octets;
+    size_t have;
+    size_t missing; /* not 0: octets [0, have) are still in the connection's buffer (partial.c), the
+                       beginning of an FPDU that lacks so many */
+    bool progress;  /* an FPDU was processed */
+};
+
+static void stage_parse(struct conn *conn, struct rx_run *run, struct rx_stage *stage)
+{
+    size_t used = rx_parse(conn, run, stage->octets, stage->have);
+
+    stage->have -= used;
+    stage->progress |= used != 0;
+    if (used && stage->have)
+        memmove(stage->octets, stage->octets + used, stage->have);
+}
+
+static void stage_begin(struct conn *conn, struct rx_run *run, struct rx_stage *stage)
+{
+    stage->octets = engine_staging();
+    stage->progress = false;
+    stage->missing = partial_missing(conn);
+    if (stage->missing) {
+        stage->have = conn->rx.partial.length;
+        return;
+    }
+    stage->have = partial_load(conn, stage->octets);
+    if (stage->have)
+        stage_parse(conn, run, stage);
+}
+
+/* So many octets came, behind those that are there. */
+static void stage_add(struct conn *conn, struct rx_run *run, struct rx_stage *stage, size_t came)
+{
+    if (came < stage->missing) {
+        if (!partial_append(conn, stage->octets + stage->have, came))
+            run->stop = true;
+        stage->missing -= came;
+        stage->have += came;
+        return;
+    }
+    if (stage->missing)
+        partial_load(conn, stage->octets);
+    stage->missing = 0;
+    stage->have += came;
+    stage_parse(conn, run, stage);
+}
+
 bool rx_work(struct conn *conn)
 {
     struct rx_run run;
-    uint8_t *staging = engine_staging();
-    size_t have, used;
-    bool more = false, progress = false;
+    struct rx_stage stage;
+    bool more = false;
 
     run.count = 0;
     run.retire = run.kick = run.stop = run.hold = false;
@@ -618,29 +667,23 @@ bool rx_work(struct conn *conn)
             lost(conn, 0);
         return false;
     }
-    have = partial_load(conn, staging);
-    if (have) {
-        used = rx_parse(conn, &run, staging, have);
-        have -= used;
-        progress = used != 0;
-        memmove(staging, staging + used, have);
-    }
+    stage_begin(conn, &run, &stage);
     for (int i = 0; !run.stop; i++) {
-        size_t room = ENGINE_STAGING - have;
+        size_t room = ENGINE_STAGING - stage.have;
         ssize_t n;
 
         if (i == RX_HELPINGS) {
             more = true;
             break;
         }
-        n = os_tcp_recv(conn->fd, staging + have, room);
+        n = os_tcp_recv(conn->fd, stage.octets + stage.have, room);
         if (n == -EAGAIN && !atomic_load(&conn->tx_error))
             break;
         if (n <= 0) {
             run_end(conn, &run);
             partial_drop(conn);
             if (n == 0 && !is_reset(conn))
-                fin_in(conn, have);
+                fin_in(conn, stage.have);
             else
                 lost(conn, n ? (int)n : -ECONNRESET);
             return false;
@@ -649,17 +692,12 @@ bool rx_work(struct conn *conn)
             nudge_octets_came(conn);
         atomic_fetch_add_explicit(&conn->counters->in_octets, (unsigned long long)n,
                                   memory_order_relaxed);
-        have += (size_t)n;
-        used = rx_parse(conn, &run, staging, have);
-        have -= used;
-        progress |= used != 0;
-        if (have)
-            memmove(staging, staging + used, have);
+        stage_add(conn, &run, &stage, (size_t)n);
         if ((size_t)n < room && !atomic_load(&conn->hangup))
             break; /* drained; what comes later is a new edge */
     }
-    if (!run.stop || conn->rx.waiting || run.hold)
-        partial_keep(conn, staging, have, progress);
+    if (!stage.missing && (!run.stop || conn->rx.waiting || run.hold))
+        partial_keep(conn, stage.octets, stage.have, stage.progress);
     run_end(conn, &run);
     return more;
 }

@@ -213,9 +213,12 @@ static void on_requested(void *up)
 {
     struct connector *k = up;
 
-    listener_startup_remove(k->listener, k);
     show(k, ADAPTER_ROW_CONNECTING);
+    /* One that will be refused counts as startup until it is gone. */
+    if (RED("startup-refused-uncounted"))
+        listener_startup_remove(k->listener, k);
     if (listener_may_deliver(k->listener)) {
+        listener_startup_remove(k->listener, k);
         k->undecided = true;
         atomic_store(&k->delivered, true);
     }
@@ -337,7 +340,7 @@ bool connector_incoming(struct listener *listener, int fd, const struct os_addr 
     k->family = listener->family;
     /* From the list on, a close of the listener on another thread may close it at any moment. */
     object_ref(&k->object);
-    if (listener_startup_add(listener, k))
+    if (listener_startup_add(listener, k, peer))
         started = conn_incoming(k->conn, fd, peer, listener->object.home);
     else
         os_tcp_abort(fd);

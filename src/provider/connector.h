@@ -22,6 +22,7 @@
 
 struct listener;
 struct shared_endpoint;
+struct startups_peer;
 
 struct connector {
     struct object object;
@@ -44,9 +45,10 @@ struct connector {
     /* passive side */
     struct listener *listener; /* an antecedent */
     struct engine_item request_item;
-    atomic_bool delivered;                             /* the connect event is due or was raised */
-    struct connector *startup_next, *startup_previous; /* listener's list; its lock */
-    bool in_startup;
+    atomic_bool delivered; /* the connect event is due or was raised */
+    /* listener's list of startups; its lock */
+    struct connector *startup_next, *startup_previous;
+    struct startups_peer *startup_peer; /* NULL: not in the list */
     /* active side, over a shared endpoint: the list of its 4-tuples; its lock */
     struct connector *shared_next, *shared_previous;
     struct os_addr shared_peer;

@@ -15,39 +15,48 @@
 
 /* ---- startups ------------------------------------------------------------------------------- */
 
-bool listener_startup_add(struct listener *listener, struct connector *k)
+/* Leaves the reason at the listener: in words, and once until one is taken again. */
+static void startup_refused(struct listener *listener, enum startups_verdict verdict,
+                            const struct os_addr *peer)
 {
-    bool taken;
+    const struct options *o = &listener->object.adapter->options;
+    char text[OS_ADDR_TEXT_MAX];
+
+    if (verdict == STARTUPS_PEER_FULL)
+        object_note(&listener->object,
+                    "a connection of %s was reset: it has startups that are not over (have %u, "
+                    "need < max_startups_per_peer %u)",
+                    os_addr_text(peer, true, text), startups_per_peer(o), startups_per_peer(o));
+    else if (verdict == STARTUPS_FULL)
+        object_note(&listener->object,
+                    "a connection of %s was reset: startups that are not over (have %u, need < "
+                    "max_startups %u)",
+                    os_addr_text(peer, true, text), o->max_startups, o->max_startups);
+    else
+        object_note(&listener->object, "a connection of %s was reset: no memory",
+                    os_addr_text(peer, true, text));
+}
+
+bool listener_startup_add(struct listener *listener, struct connector *k,
+                          const struct os_addr *peer)
+{
+    enum startups_verdict verdict = STARTUPS_TAKEN;
+    bool listening;
 
     os_mutex_lock(&listener->lock);
-    taken = listener->state == LISTENER_LISTENING && !listener->paused &&
-            listener->startup_count < listener->object.adapter->options.max_startups;
-    if (taken) {
-        k->startup_previous = NULL;
-        k->startup_next = listener->startups;
-        if (listener->startups)
-            listener->startups->startup_previous = k;
-        listener->startups = k;
-        listener->startup_count++;
-        k->in_startup = true;
-    }
+    listening = listener->state == LISTENER_LISTENING && !listener->paused;
+    if (listening)
+        verdict = startups_add(&listener->startups, k, peer, &listener->object.adapter->options);
     os_mutex_unlock(&listener->lock);
-    return taken;
+    if (listening && verdict != STARTUPS_TAKEN)
+        startup_refused(listener, verdict, peer);
+    return listening && verdict == STARTUPS_TAKEN;
 }
 
 void listener_startup_remove(struct listener *listener, struct connector *k)
 {
     os_mutex_lock(&listener->lock);
-    if (k->in_startup) {
-        k->in_startup = false;
-        if (k->startup_previous)
-            k->startup_previous->startup_next = k->startup_next;
-        else
-            listener->startups = k->startup_next;
-        if (k->startup_next)
-            k->startup_next->startup_previous = k->startup_previous;
-        listener->startup_count--;
-    }
+    startups_remove(&listener->startups, k);
     os_mutex_unlock(&listener->lock);
 }
 
@@ -165,7 +174,7 @@ static void listener_cancel(struct object *object)
         struct connector *k;
 
         os_mutex_lock(&listener->lock);
-        k = listener->startups;
+        k = listener->startups.first;
         if (k)
             object_ref(&k->object);
         os_mutex_unlock(&listener->lock);
@@ -219,6 +228,7 @@ NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, 
         listener->fd = -1;
         listener->stop.run = listener_stopped;
         os_mutex_init(&listener->lock);
+        startups_init(&listener->startups);
         object->home = engine_shard_next();
         engine_timer_init(&listener->again, object->home, listener_again);
     }

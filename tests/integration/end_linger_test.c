@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A close while data is on its way: whatever the closer saw sent is received, by a slow reader too;
- * a reader that never reads holds it up for linger_ms and no longer.
+ * a reader that never reads holds it up for linger_ms and no longer, one that reads hardly anything
+ * for linger_total_ms.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -277,6 +278,46 @@ static void reader_comes_late(void **state)
     end_close(&c);
 }
 
+/* One that makes progress, but not enough of it: the close ends by linger_total_ms. */
+static void reader_reads_too_slowly(void **state)
+{
+    struct end c;
+    struct memory from;
+    struct call close;
+    uint8_t octets[512];
+    size_t got = 0;
+    int fd;
+
+    (void)state;
+    end_open(&c, "tcp_buffer=131072,linger_ms=60000,linger_total_ms=60");
+    make_memory(c.pd, CHUNK, 0, &from);
+    fd = hand_connect(&c);
+    for (uintptr_t i = 0; i < CHUNKS; i++) {
+        NDK_SGE out = memory_sge(&from, 0, CHUNK);
+
+        assert_int_equal(c.qp->Dispatch->NdkSend(c.qp, (void *)i, &out, 1, 0), STATUS_SUCCESS);
+    }
+    wait_init(&close.wait);
+    close.returned =
+        c.connector->Dispatch->NdkCloseConnector(&c.connector->Header, wait_close, &close.wait);
+    c.connector = NULL;
+    assert_int_equal(close.returned, STATUS_PENDING);
+    /* Far less than there is to read, so that only the time can end it. */
+    for (unsigned i = 0; i < 32 && !atomic_load(&close.wait.calls); i++) {
+        ssize_t n = os_tcp_recv(fd, octets, sizeof octets);
+
+        got += n > 0 ? (size_t)n : 0;
+        test_sleep_ms(1);
+    }
+    assert_int_equal(ended(&close), STATUS_SUCCESS);
+    assert_in_range(got, 0, CHUNK);
+    for (uintptr_t i = 0; i < CHUNKS; i++)
+        assert_ptr_equal(queue_next(&c.initiator).RequestContext, (void *)i);
+    os_tcp_close(fd);
+    free_memory(&from);
+    end_close(&c);
+}
+
 /* The socket fails under a Send of ours while Sends of the peer are still unread: they arrive. */
 static void failed_send_loses_nothing(void **state)
 {
@@ -313,10 +354,9 @@ int main(void)
 {
     static const char *const modes[] = {"never", "always", "early", "random:43"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failed_send_loses_nothing),
-        cmocka_unit_test(slow_reader),
-        cmocka_unit_test(reader_never_reads),
-        cmocka_unit_test(reader_comes_late),
+        cmocka_unit_test(failed_send_loses_nothing), cmocka_unit_test(slow_reader),
+        cmocka_unit_test(reader_never_reads),        cmocka_unit_test(reader_comes_late),
+        cmocka_unit_test(reader_reads_too_slowly),
     };
     int failed = 0;
 

@@ -321,12 +321,46 @@ static void many_at_once(void **state)
     }
 }
 
+/* ---- what a trickle costs ------------------------------------------------------------------- */
+
+#define TRICKLED 12000u
+
+/* An FPDU in single octets is not copied once for each of them: M-27, by both roles. */
+static void m27_a_trickle_is_copied_a_few_times(void **state)
+{
+    struct stream s;
+
+    (void)state;
+    open_links(NULL, 2);
+    stream_init(&s, true);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned long long before = conn_partial_copied(), copied;
+
+        stream_reset(&s);
+        stream_write(&s, region.remote, (uint64_t)(uintptr_t)region.data, region.data, TRICKLED);
+        if (!peer_trickle(&links[i].peer, s.octets, s.length))
+            test_fail("the end has gone");
+        sends_message(&links[i]);
+        expect_result(&links[i].end.receive, "behind the trickle", i + 1, STATUS_SUCCESS);
+        copied = conn_partial_copied() - before;
+        if (copied > 6 * s.length)
+            test_fail("%llu octets were copied for an FPDU of %zu", copied, s.length);
+    }
+    stream_free(&s);
+    expect_staged(0);
+    close_links(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_slowest_goes),         cmocka_unit_test(a_trickle_is_no_progress),
-        cmocka_unit_test(the_asking_one_goes),      cmocka_unit_test(too_much_for_one),
-        cmocka_unit_test(held_back_is_no_progress), cmocka_unit_test(many_at_once),
+        cmocka_unit_test(m27_a_trickle_is_copied_a_few_times),
+        cmocka_unit_test(the_slowest_goes),
+        cmocka_unit_test(a_trickle_is_no_progress),
+        cmocka_unit_test(the_asking_one_goes),
+        cmocka_unit_test(too_much_for_one),
+        cmocka_unit_test(held_back_is_no_progress),
+        cmocka_unit_test(many_at_once),
     };
 
     return cmocka_run_group_tests_name("staging_cap", tests, NULL, NULL);

@@ -218,7 +218,7 @@ static void M_9_bounded_startups(void **state)
     unsigned closed = 0;
 
     (void)state;
-    open_bench("max_startups=4,request_ms=0");
+    open_bench("max_startups=4,max_startups_per_peer=4,request_ms=0");
     for (int i = 0; i < 7; i++) {
         peer_init(&peers[i]);
         peer_connect(&peers[i], port_of(&t.bench.listening));

@@ -119,8 +119,8 @@ static inline enum conn_state state_of_incoming(struct machine *m)
             test_fail("no incoming connection");
         test_sleep_ms(1);
         os_mutex_lock(&listener->lock);
-        if (listener->startups)
-            state = atomic_load(&listener->startups->conn->state);
+        if (listener->startups.first)
+            state = atomic_load(&listener->startups.first->conn->state);
         os_mutex_unlock(&listener->lock);
     }
     return state;

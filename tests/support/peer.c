@@ -108,6 +108,13 @@ void peer_connect(struct peer *p, uint16_t port)
     union address address = loopback(port);
 
     p->fd = loopback_socket(p);
+    if (p->from) {
+        union address from = loopback(0);
+
+        if (inet_pton(AF_INET, p->from, &from.v4.sin_addr) != 1 ||
+            bind(p->fd, &from.any, sizeof from.v4) != 0)
+            test_fail("peer: bind to %s: %s", p->from, strerror(errno));
+    }
     if (connect(p->fd, &address.any, loopback_length()) != 0)
         test_fail("peer: connect: %s", strerror(errno));
 }

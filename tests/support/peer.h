@@ -78,6 +78,7 @@ struct peer {
     int fd, listener;
     bool crc;         /* what is received must have a good CRC */
     int receive_room; /* octets of its receive buffer, 0: the system's; before listen or connect */
+    const char *from; /* the IPv4 address it connects from, NULL: the system's; before connect */
     int segment_size; /* TCP_MAXSEG, 0: the system's; before listen or connect */
     struct peer_fpdu got;
 };
