@@ -51,7 +51,8 @@ struct engine_timer {
     struct engine_shard *shard;
     void (*fire)(struct engine_timer *timer); /* on the shard's thread, I/O phase, no lock held */
     uint64_t due_us;
-    uint32_t heap_index; /* 0: not armed */
+    /* In the shard's heap. back: the pointer to this one; NULL: not armed. */
+    struct engine_timer *child, *next, **back;
 };
 
 /* A descriptor in a shard's poll set, edge-triggered, for both directions from the start. */

@@ -34,8 +34,8 @@ struct engine_shard {
     struct engine_batch *batches;
 
     os_mutex timer_lock;
-    struct engine_timer **heap; /* [1] is due first; [0] is not used */
-    uint32_t heap_count, heap_room;
+    struct engine_timer *timers; /* the one due first, and the others below it */
+    uint32_t timer_count;
     uint64_t firing_us; /* the time the timers now firing were due by, 0 outside; shard's thread */
     atomic_uint watches;
 
@@ -44,7 +44,7 @@ struct engine_shard {
     _Atomic(struct engine_work *) run_list;
     atomic_int awake; /* 0: about to wait or waiting, and nobody has woken it yet */
     atomic_bool stop;
-    _Atomic uint64_t next_due_us; /* of heap[1], ENGINE_NEVER without one; written under the lock */
+    _Atomic uint64_t next_due_us; /* of timers, ENGINE_NEVER without one; written under the lock */
 };
 
 /* What a thread is to the engine. */
@@ -76,7 +76,7 @@ bool engine_run_works(struct engine_shard *shard);
 bool engine_run_items(struct engine_shard *shard);
 
 /* timer.c */
-int engine_timers_open(struct engine_shard *shard);
+void engine_timers_open(struct engine_shard *shard);
 void engine_timers_close(struct engine_shard *shard);
 bool engine_timers_fire(struct engine_shard *shard);
 

@@ -37,11 +37,7 @@ int engine_shard_open(struct engine_shard **out, unsigned index, const struct en
         return -ENOMEM;
     *s = (struct engine_shard){
         .index = index, .stepped = config->stepped, .spin_us = config->spin_us, .awake = 1};
-    rc = engine_timers_open(s);
-    if (rc < 0) {
-        free(s);
-        return rc;
-    }
+    engine_timers_open(s);
     s->staging = engine_staging_alloc();
     rc = s->staging ? os_poll_create(&s->set) : -ENOMEM;
     if (rc < 0) {

@@ -1,94 +1,104 @@
 // SPDX-License-Identifier: MIT
 /*
- * Timers: one binary heap a shard, the one due first at [1]. Lock: the shard's timer_lock, a leaf;
- * heap_index and due_us of a timer belong to it too. fire() is called without it.
+ * Timers: one pairing heap a shard, the one due first its root. The links are part of the timers,
+ * so that arming one needs no memory and cannot fail. Lock: the shard's timer_lock, a leaf; due_us
+ * and the links of a timer belong to it too. fire() is called without it.
  *
- * Invariant: next_due_us is the heap's first deadline whenever the lock is free. A thread that
- * makes it sooner then nudges the shard, so that a sleeping shard sleeps less long.
+ * Invariant: next_due_us is the root's deadline whenever the lock is free. A thread that makes it
+ * sooner then nudges the shard, so that a sleeping shard sleeps less long.
  */
 #include "engine/engine_internal.h"
 
-#include <stdlib.h>
-
 #include "base/red.h"
 
-#define TIMER_ROOM_FIRST 256u
-
-int engine_timers_open(struct engine_shard *s)
+void engine_timers_open(struct engine_shard *s)
 {
-    s->heap = calloc(TIMER_ROOM_FIRST, sizeof *s->heap);
-    if (!s->heap)
-        return -ENOMEM;
-    s->heap_room = TIMER_ROOM_FIRST;
+    s->timers = NULL;
+    s->timer_count = 0;
     atomic_store(&s->next_due_us, ENGINE_NEVER);
     os_mutex_init(&s->timer_lock);
-    return 0;
-}
-
-void engine_timers_close(struct engine_shard *s)
-{
-    if (s->heap_count != 0)
-        log_error("engine: shard %u: stop: timers were not cancelled (have %u, need 0)", s->index,
-                  s->heap_count);
-    for (uint32_t i = 1; i <= s->heap_count; i++)
-        s->heap[i]->heap_index = 0;
-    os_mutex_destroy(&s->timer_lock);
-    free(s->heap);
 }
 
 /* The functions down to timer_remove() run under the lock. */
 
-static inline void heap_put(struct engine_shard *s, uint32_t at, struct engine_timer *t)
+/* Two heaps become one. The later root becomes the first child of the other. */
+static struct engine_timer *heap_meld(struct engine_timer *a, struct engine_timer *b)
 {
-    s->heap[at] = t;
-    t->heap_index = at;
+    struct engine_timer *first = a, *later = b;
+
+    if (b->due_us < a->due_us && !RED("engine-timer-order")) {
+        first = b;
+        later = a;
+    }
+    later->next = first->child;
+    if (later->next)
+        later->next->back = &later->next;
+    later->back = &first->child;
+    first->child = later;
+    return first;
 }
 
-static void heap_settle(struct engine_shard *s, uint32_t at, struct engine_timer *t)
+/* One heap of all the children of a timer that goes: melded in pairs, then the pairs from the last
+ * to the first, which keeps later removals cheap. */
+static struct engine_timer *heap_of(struct engine_timer *children)
 {
-    uint32_t child;
+    struct engine_timer *pairs = NULL, *root = NULL;
 
-    while (at > 1 && s->heap[at / 2]->due_us > t->due_us) {
-        heap_put(s, at, s->heap[at / 2]);
-        at /= 2;
+    while (children) {
+        struct engine_timer *one = children, *two = one->next;
+
+        children = two ? two->next : NULL;
+        if (two)
+            one = heap_meld(one, two);
+        one->next = pairs;
+        pairs = one;
     }
-    while ((child = at * 2) <= s->heap_count && !RED("engine-timer-order")) {
-        if (child < s->heap_count && s->heap[child + 1]->due_us < s->heap[child]->due_us)
-            child++;
-        if (s->heap[child]->due_us >= t->due_us)
-            break;
-        heap_put(s, at, s->heap[child]);
-        at = child;
+    while (pairs) {
+        struct engine_timer *one = pairs;
+
+        pairs = one->next;
+        root = root ? heap_meld(root, one) : one;
     }
-    heap_put(s, at, t);
+    return root;
+}
+
+static void heap_add(struct engine_shard *s, struct engine_timer *t)
+{
+    struct engine_timer *root = s->timers ? heap_meld(s->timers, t) : t;
+
+    root->next = NULL;
+    root->back = &s->timers;
+    s->timers = root;
 }
 
 static void heap_publish(struct engine_shard *s)
 {
-    atomic_store(&s->next_due_us, s->heap_count ? s->heap[1]->due_us : ENGINE_NEVER);
-}
-
-static void heap_grow(struct engine_shard *s)
-{
-    struct engine_timer **grown = NULL;
-
-    if (s->heap_room <= UINT32_MAX / 2)
-        grown = realloc(s->heap, (size_t)s->heap_room * 2 * sizeof *grown);
-    ENGINE_REQUIRE(grown, "engine: shard %u: timer_set: out of memory (have %u timers)", s->index,
-                   s->heap_count);
-    s->heap = grown;
-    s->heap_room *= 2;
+    atomic_store(&s->next_due_us, s->timers ? s->timers->due_us : ENGINE_NEVER);
 }
 
 static void timer_remove(struct engine_shard *s, struct engine_timer *t)
 {
-    uint32_t at = t->heap_index;
-    struct engine_timer *last = s->heap[s->heap_count--];
+    struct engine_timer *below = heap_of(t->child);
 
-    t->heap_index = 0;
-    if (last != t)
-        heap_settle(s, at, last);
+    *t->back = t->next;
+    if (t->next)
+        t->next->back = t->back;
+    t->child = t->next = NULL;
+    t->back = NULL;
+    s->timer_count--;
+    if (below)
+        heap_add(s, below);
     heap_publish(s);
+}
+
+void engine_timers_close(struct engine_shard *s)
+{
+    if (s->timer_count != 0)
+        log_error("engine: shard %u: stop: timers were not cancelled (have %u, need 0)", s->index,
+                  s->timer_count);
+    while (s->timers)
+        timer_remove(s, s->timers);
+    os_mutex_destroy(&s->timer_lock);
 }
 
 void engine_timer_init(struct engine_timer *t, struct engine_shard *s,
@@ -108,17 +118,13 @@ bool engine_timer_set(struct engine_timer *t, uint64_t delay_us)
     if (s == engine_thread.self && due <= s->firing_us)
         due = s->firing_us + 1;
     os_mutex_lock(&s->timer_lock);
-    was_armed = t->heap_index != 0;
-    sooner = s->heap_count == 0 || due < s->heap[1]->due_us;
+    was_armed = t->back != NULL;
+    sooner = !s->timers || due < s->timers->due_us;
+    if (was_armed)
+        timer_remove(s, t);
     t->due_us = due;
-    if (!was_armed) {
-        if (s->heap_count + 1 == s->heap_room)
-            heap_grow(s);
-        s->heap_count++;
-        heap_settle(s, s->heap_count, t);
-    } else {
-        heap_settle(s, t->heap_index, t);
-    }
+    s->timer_count++;
+    heap_add(s, t);
     heap_publish(s);
     os_mutex_unlock(&s->timer_lock);
     if (sooner && !RED("engine-timer-no-wake"))
@@ -132,7 +138,7 @@ bool engine_timer_cancel(struct engine_timer *t)
     bool was_armed;
 
     os_mutex_lock(&s->timer_lock);
-    was_armed = t->heap_index != 0;
+    was_armed = t->back != NULL;
     if (was_armed && !RED("engine-timer-cancel-ignored"))
         timer_remove(s, t);
     os_mutex_unlock(&s->timer_lock);
@@ -153,8 +159,8 @@ bool engine_timers_fire(struct engine_shard *s)
         struct engine_timer *t = NULL;
 
         os_mutex_lock(&s->timer_lock);
-        if (s->heap_count != 0 && s->heap[1]->due_us <= now) {
-            t = s->heap[1];
+        if (s->timers && s->timers->due_us <= now) {
+            t = s->timers;
             timer_remove(s, t);
         }
         os_mutex_unlock(&s->timer_lock);
