@@ -343,6 +343,8 @@ static void ended(struct call *call, NTSTATUS status)
         strand_enter(call->object);
     step_set(call->object, DEAD);
     step_set(call->other, DEAD);
+    if (status == STATUS_SUCCESS)
+        atomic_store(&call->other->ended, true);
     if (in_callback)
         strand_leave(call->object);
 }

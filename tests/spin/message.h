@@ -20,6 +20,25 @@ static inline uint8_t *slice_at(const struct object *mr, unsigned slice)
     return mr->buffer->data + (size_t)slice * SLICE;
 }
 
+/* ---- post.c: what window.c posts with ---- */
+
+struct posting {
+    struct request *request;
+    NDK_SGE sges[2];
+    ULONG count, flags;
+    UINT64 address; /* at the peer; of a bind, here */
+    UINT32 token;
+    unsigned length; /* of a bind */
+    bool invalidates;
+};
+
+struct request *request_make(struct queue_of *queue, NDK_OPERATION_TYPE type);
+ULONG draw_flags(void);
+bool post(struct posting *posting);
+/* A region of this domain that is registered, used. */
+struct object *region_pick(struct world *world, const struct object *pd, UINT32 *local,
+                           UINT32 *remote);
+
 static inline unsigned slice_number(unsigned bits)
 {
     return bits ? (unsigned)__builtin_ctz(bits) : 0;

@@ -14,7 +14,8 @@ static char untouched; /* what the out parameters of creates point to */
 
 static const char *const names[] = {
     "NdkCreateCq", "NdkCreatePd",        "NdkCreateMr",       "NdkCreateSrq",
-    "NdkCreateQp", "NdkCreateConnector", "NdkCreateListener", "NdkCreateSharedEndpoint"};
+    "NdkCreateQp", "NdkCreateConnector", "NdkCreateListener", "NdkCreateSharedEndpoint",
+    "NdkCreateMw"};
 
 /* ---- use and close -------------------------------------------------------------------------- */
 
@@ -56,10 +57,13 @@ static void closed(struct object *object)
     pthread_mutex_unlock(&object->lock);
     if (object->buffer)
         buffer_put(object->buffer);
+    if (object->kind == MW)
+        window_gone(object);
     if (object->kind == CONNECTOR && object->qp) { /* it has had its connection */
         pthread_mutex_lock(&object->qp->lock);
         object->qp->step = DEAD;
         pthread_mutex_unlock(&object->qp->lock);
+        atomic_store(&object->qp->ended, true);
     }
 }
 
@@ -383,7 +387,7 @@ static bool antecedents(struct object *o)
 {
     struct world *world = o->world;
 
-    if (o->kind == MR || o->kind == SRQ || o->kind == QP)
+    if (o->kind == MR || o->kind == MW || o->kind == SRQ || o->kind == QP)
         if (!(o->pd = object_pick(world, PD, NULL)))
             return false;
     if (o->kind == QP && draw(3) == 0) {
@@ -436,10 +440,10 @@ static NTSTATUS create(struct object *o, struct call *call)
 
     switch (o->kind) {
     case CQ:
-        o->depth = 1 + draw(draw(3) ? 400 : 20);
+        atomic_store(&o->depth, 1 + draw(draw(3) ? 400 : 20));
         o->by_callback = draw(2);
-        return slot->NdkCreateCq(adapter, o->depth, cq_notified, o, NULL, call_created, call,
-                                 (NDK_CQ **)(void *)&call->out);
+        return slot->NdkCreateCq(adapter, atomic_load(&o->depth), cq_notified, o, NULL,
+                                 call_created, call, (NDK_CQ **)(void *)&call->out);
     case PD:
         return slot->NdkCreatePd(adapter, call_created, call, (NDK_PD **)(void *)&call->out);
     case MR:
@@ -448,6 +452,8 @@ static NTSTATUS create(struct object *o, struct call *call)
         atomic_store(&o->claimed, 1);
         return pd->Dispatch->NdkCreateMr(pd, o->fast, call_created, call,
                                          (NDK_MR **)(void *)&call->out);
+    case MW:
+        return pd->Dispatch->NdkCreateMw(pd, call_created, call, (NDK_MW **)(void *)&call->out);
     case SRQ:
         queue_attach(&o->queues[0], o, o->cq[0]);
         return pd->Dispatch->NdkCreateSrq(pd, 1 + draw(60), 2, draw(8), srq_notified, o, NULL,
@@ -515,9 +521,37 @@ static void registered(struct call *call, NTSTATUS status)
     region_is(call->object, status, READY);
 }
 
+/* It is busy only if a window is bound, or about to be. */
 static void deregistered(struct call *call, NTSTATUS status)
 {
-    region_is(call->object, status, IDLE);
+    struct object *mr = call->object;
+    bool busy = status == STATUS_DEVICE_BUSY;
+
+    if (busy && call->unbound && atomic_load(&mr->binds) == call->binds)
+        spin_die("region #%u: no window is bound, and its deregistration says so", mr->number);
+    if (call->other)
+        window_judge(call->other, !busy);
+    region_is(mr, busy ? STATUS_SUCCESS : status, busy ? READY : IDLE);
+}
+
+static bool deregister(struct object *mr)
+{
+    NDK_MR *handle = (NDK_MR *)(void *)mr->header;
+    struct object *window = window_hold(mr);
+    struct call *call;
+
+    if (!object_step(mr, READY, BUSY)) {
+        if (window)
+            window_judge(window, false);
+        return false;
+    }
+    atomic_fetch_add(&mr->moves, 1);
+    call = call_begin("NdkDeregisterMr", mr, deregistered);
+    call->other = window;
+    call->binds = atomic_load(&mr->binds);
+    call->unbound = atomic_load(&mr->windows) == 0;
+    call_end(call, handle->Dispatch->NdkDeregisterMr(handle, call_answered, call));
+    return true;
 }
 
 static void initialized(struct call *call, NTSTATUS status)
@@ -581,10 +615,5 @@ bool region_move(struct object *mr)
                            call_answered, call));
         return true;
     }
-    if (!mr->fast && draw(300) == 0 && object_step(mr, READY, BUSY)) {
-        call = call_begin("NdkDeregisterMr", mr, deregistered);
-        call_end(call, handle->Dispatch->NdkDeregisterMr(handle, call_answered, call));
-        return true;
-    }
-    return false;
+    return !mr->fast && draw(300) == 0 && deregister(mr);
 }

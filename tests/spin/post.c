@@ -6,11 +6,11 @@
 #include "message.h"
 
 /* A request with its place in the CQ; NULL: that has none left. */
-static struct request *request_new(struct queue_of *queue, NDK_OPERATION_TYPE type)
+struct request *request_make(struct queue_of *queue, NDK_OPERATION_TYPE type)
 {
     struct request *r;
 
-    if (atomic_fetch_add(&queue->cq->outstanding, 1) >= queue->cq->depth) {
+    if (atomic_fetch_add(&queue->cq->outstanding, 1) >= atomic_load(&queue->cq->depth)) {
         atomic_fetch_sub(&queue->cq->outstanding, 1);
         return NULL;
     }
@@ -25,18 +25,23 @@ static struct request *request_new(struct queue_of *queue, NDK_OPERATION_TYPE ty
     return r;
 }
 
-/* A slice of a region that is no request's; 0: none. */
-static unsigned slice_claim(struct object *mr)
+/* One of some slices of a region that is no request's; 0: none. */
+static unsigned slice_claim_of(struct object *mr, unsigned first, unsigned slices)
 {
-    unsigned from = 1 + draw(SLICES - 1);
+    unsigned from = draw(slices);
 
-    for (unsigned i = 0; i < SLICES - 1; i++) {
-        unsigned n = 1 + (from + i) % (SLICES - 1), bit = 1u << n;
+    for (unsigned i = 0; i < slices; i++) {
+        unsigned n = first + (from + i) % slices, bit = 1u << n;
 
-        if (!(atomic_fetch_or(&mr->claimed, bit) & bit))
+        if (n && !(atomic_fetch_or(&mr->claimed, bit) & bit))
             return n;
     }
     return 0;
+}
+
+static unsigned slice_claim(struct object *mr)
+{
+    return slice_claim_of(mr, 0, SLICES);
 }
 
 static bool is_ready(struct object *mr, UINT32 *local, UINT32 *remote)
@@ -51,9 +56,8 @@ static bool is_ready(struct object *mr, UINT32 *local, UINT32 *remote)
     return ready;
 }
 
-/* A region of this domain that is registered, used. */
-static struct object *region_pick(struct world *world, const struct object *pd, UINT32 *local,
-                                  UINT32 *remote)
+struct object *region_pick(struct world *world, const struct object *pd, UINT32 *local,
+                           UINT32 *remote)
 {
     for (int tries = 0; tries < 4; tries++) {
         struct object *mr = object_pick(world, MR, pd);
@@ -66,15 +70,6 @@ static struct object *region_pick(struct world *world, const struct object *pd, 
     }
     return NULL;
 }
-
-struct posting {
-    struct request *request;
-    NDK_SGE sges[2];
-    ULONG count, flags;
-    UINT64 address;
-    UINT32 token;
-    bool invalidates;
-};
 
 /* One piece or two. */
 static void pieces(struct posting *p, uint8_t *data, UINT32 token, unsigned length)
@@ -114,7 +109,11 @@ static NTSTATUS post_call(struct object *o, struct posting *p)
             return slot->NdkSendAndInvalidate(qp, r, p->sges, p->count, p->flags, p->token);
         return slot->NdkSend(qp, r, p->sges, p->count, p->flags);
     case NdkOperationTypeInvalidate:
-        return slot->NdkInvalidate(qp, r, r->mr->header, p->flags);
+        return slot->NdkInvalidate(qp, r, (r->window ? r->window : r->mr)->header, p->flags);
+    case NdkOperationTypeBind:
+        return slot->NdkBind(qp, r, (NDK_MR *)(void *)r->mr->header,
+                             (NDK_MW *)(void *)r->window->header, (PVOID)(uintptr_t)p->address,
+                             p->length, p->flags);
     default:
         buffer = r->mr->buffer;
         mr = (NDK_MR *)(void *)r->mr->header;
@@ -127,11 +126,13 @@ static NTSTATUS post_call(struct object *o, struct posting *p)
 /* Has this failure of a post a cause that the walker makes? */
 static bool is_expected(const struct request *r, NTSTATUS status)
 {
+    if (r->type == NdkOperationTypeBind && status == STATUS_INVALID_DEVICE_REQUEST)
+        return atomic_load(&r->mr->moves) != r->moves; /* deregistered meanwhile */
     return status == STATUS_CONNECTION_INVALID || status == STATUS_NO_MORE_ENTRIES ||
            (r->type == NdkOperationTypeRead && status == STATUS_INVALID_DEVICE_REQUEST);
 }
 
-static bool post(struct posting *p)
+bool post(struct posting *p)
 {
     struct request *r = p->request;
     struct queue_of *q = r->queue;
@@ -196,7 +197,7 @@ bool post_a_receive(struct object *owner)
         slice = slice_claim(mr);
 
     if (slice) {
-        p.request = request_new(&owner->queues[0], NdkOperationTypeReceive);
+        p.request = request_make(&owner->queues[0], NdkOperationTypeReceive);
         if (p.request) {
             p.request->mr = mr;
             p.request->slices = 1u << slice;
@@ -216,7 +217,7 @@ static unsigned draw_length(void)
     return draw(8) ? draw(600) : draw(SLICE + 1);
 }
 
-static ULONG draw_flags(void)
+ULONG draw_flags(void)
 {
     return (draw(6) ? 0 : NDK_OP_FLAG_SILENT_SUCCESS) | (draw(6) ? 0 : NDK_OP_FLAG_DEFER) |
            (draw(10) ? 0 : NDK_OP_FLAG_READ_FENCE);
@@ -231,7 +232,7 @@ static bool with_slice(struct posting *p, struct object *qp, NDK_OPERATION_TYPE 
     memset(p, 0, sizeof *p);
     if (!slice)
         return false;
-    p->request = request_new(&qp->queues[1], type);
+    p->request = request_make(&qp->queues[1], type);
     if (!p->request) {
         atomic_fetch_and(&mr->claimed, ~(1u << slice));
         return false;
@@ -252,26 +253,43 @@ struct side {
     unsigned end;
 };
 
-/* A fast-registered region of the peer's that is taken from it; NULL: none. Used. */
-static struct object *claim_remote(struct object *peer, UINT32 *token)
+/* What a Send takes from the peer: a fast-registered region, or a window. */
+struct taken {
+    struct object *object; /* used; NULL: nothing */
+    unsigned take;
+};
+
+static struct taken claim_remote(struct object *peer, UINT32 *token)
 {
     struct object *mr = object_pick(peer->world, MR, peer->pd);
+    struct taken taken = {0};
 
     if (mr && mr->fast && object_step(mr, READY, BUSY)) {
         pthread_mutex_lock(&mr->lock);
         *token = mr->remote;
         pthread_mutex_unlock(&mr->lock);
-        return mr;
+        taken.object = mr;
+        return taken;
     }
     if (mr)
         object_unuse(mr);
-    return NULL;
+    taken.object = window_take(peer, token, &taken.take);
+    return taken;
+}
+
+static void claimed_remote(struct taken taken, bool posted)
+{
+    if (taken.object->kind == MW)
+        window_sent(taken.object, taken.take, posted);
+    else if (!posted)
+        need(object_step(taken.object, BUSY, READY));
+    object_unuse(taken.object);
 }
 
 static bool post_send(struct object *qp, const struct side *side, struct object *mr, UINT32 local)
 {
     unsigned length = draw_length(), seed = draw(1u << 20);
-    struct object *taken = NULL;
+    struct taken taken = {0};
     struct posting p;
     uint8_t *data;
     bool posted;
@@ -294,63 +312,122 @@ static bool post_send(struct object *qp, const struct side *side, struct object 
         p.flags |= NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT;
     if (length <= 64 && draw(2))
         p.flags |= NDK_OP_FLAG_INLINE;
-    if (side->peer && draw(40) == 0)
+    if (side->peer && draw(8) == 0)
         taken = claim_remote(side->peer, &p.token);
-    p.invalidates = taken != NULL;
+    p.invalidates = taken.object != NULL;
     posted = post(&p);
-    if (taken) {
-        if (!posted)
-            need(object_step(taken, BUSY, READY));
-        object_unuse(taken);
-    }
+    if (taken.object)
+        claimed_remote(taken, posted);
     return posted;
+}
+
+/* What a peer may reach: a whole region, or what a window is bound to. */
+static bool reach(struct object *peer, struct target *to)
+{
+    UINT32 nothing;
+
+    if (draw(3) == 0 && window_target(peer, to)) {
+        atomic_fetch_add(&count_through, 1);
+        return true;
+    }
+    *to = (struct target){.slices = SLICES, .readable = true, .writable = true};
+    to->mr = region_pick(peer->world, peer->pd, &nothing, &to->token);
+    return to->mr != NULL;
+}
+
+/* A Write into a slice that is nobody else's. It stays that of the Write (*owned) to be looked at
+ * when that has completed, or is read back. */
+static struct request *write_there(struct posting *p, struct object *qp, struct object *mr,
+                                   UINT32 local, const struct target *to, unsigned length,
+                                   bool *owned)
+{
+    unsigned slice = slice_claim_of(to->mr, to->first, to->slices);
+    struct request *r;
+
+    *owned = qp->world->placed && (!to->readable || draw(2));
+    if (!slice || !with_slice(p, qp, NdkOperationTypeWrite, mr, local, length)) {
+        if (slice)
+            atomic_fetch_and(&to->mr->claimed, ~(1u << slice));
+        return NULL;
+    }
+    r = p->request;
+    r->seed = 1 + draw(1u << 20);
+    fill(slice_at(mr, slice_number(r->slices)), length, r->seed);
+    r->remote_mr = to->mr;
+    if (*owned)
+        r->remote_slices = 1u << slice;
+    p->address = (UINT64)(uintptr_t)slice_at(to->mr, slice);
+    p->token = to->token;
+    if (length <= 64 && draw(2))
+        p->flags |= NDK_OP_FLAG_INLINE;
+    if (post(p))
+        return r;
+    if (!*owned)
+        atomic_fetch_and(&to->mr->claimed, ~(1u << slice));
+    return NULL;
+}
+
+static bool read_there(struct posting *p, struct object *qp, struct object *mr, UINT32 local,
+                       const struct target *to, unsigned length, struct request *written,
+                       UINT64 address)
+{
+    if (!with_slice(p, qp, NdkOperationTypeRead, mr, local, length))
+        return false;
+    p->request->seed = written ? written->seed : 0;
+    p->request->written = written;
+    p->request->remote_mr = to->mr;
+    p->address = address;
+    if (written)
+        p->request->remote_slices = 1u << ((address - (uintptr_t)slice_at(to->mr, 0)) / SLICE);
+    p->token = to->token;
+    return post(p);
 }
 
 /* A Read of what every region begins with, or of a slice that a Write has just filled. */
 static bool post_transfer(struct object *qp, const struct side *side, struct object *mr,
                           UINT32 local)
 {
-    UINT32 nothing, token;
-    struct object *to = region_pick(side->peer->world, side->peer->pd, &nothing, &token);
-    unsigned length = draw_length(), seed = 0, slice = 0;
     struct request *written = NULL;
-    struct posting p;
+    unsigned length = draw_length();
     bool posted = false, owned = false;
+    struct posting p;
+    struct target to;
 
-    if (to && draw(2) && (slice = slice_claim(to)) != 0) {
-        seed = 1 + draw(1u << 20);
-        if (!with_slice(&p, qp, NdkOperationTypeWrite, mr, local, length)) {
-            atomic_fetch_and(&to->claimed, ~(1u << slice));
-            object_unuse(to);
-            return false;
-        }
-        written = p.request;
-        fill(slice_at(mr, slice_number(written->slices)), length, seed);
-        written->seed = seed;
-        written->remote_mr = to;
-        owned = qp->world->placed && draw(2);
-        if (owned)
-            written->remote_slices = 1u << slice; /* looked at when it has completed */
-        p.address = (UINT64)(uintptr_t)slice_at(to, slice);
-        p.token = token;
-        if (length <= 64 && draw(2))
-            p.flags |= NDK_OP_FLAG_INLINE;
-        posted = post(&p);
-        if (!posted && !owned)
-            atomic_fetch_and(&to->claimed, ~(1u << slice));
+    if (!reach(side->peer, &to))
+        return false;
+    if (to.writable && (to.readable || qp->world->placed) && (to.first || draw(2))) {
+        written = write_there(&p, qp, mr, local, &to, length, &owned);
+        posted = written != NULL;
     }
-    if (to && (!written || (posted && !owned)) &&
-        with_slice(&p, qp, NdkOperationTypeRead, mr, local, length)) {
-        p.request->seed = seed;
-        p.request->written = written;
-        p.request->remote_mr = to;
-        p.request->remote_slices = written ? 1u << slice : 0;
-        p.address = (UINT64)(uintptr_t)slice_at(to, slice);
+    if (to.readable && !owned && (written || to.first == 0))
+        posted |= read_there(&p, qp, mr, local, &to, length, written,
+                             written ? p.address : (UINT64)(uintptr_t)slice_at(to.mr, 0));
+    object_unuse(to.mr);
+    return posted;
+}
+
+/* A Read by the token of a window that is no longer bound. */
+static bool post_in_vain(struct object *qp, const struct side *side, struct object *mr,
+                         UINT32 local)
+{
+    UINT32 token;
+    struct object *window = window_stale(side->peer, &token);
+    bool posted = false;
+    struct posting p;
+
+    if (!window)
+        return false;
+    if (with_slice(&p, qp, NdkOperationTypeRead, mr, local, 1 + draw(SLICE))) {
+        p.request->window = window;
+        p.request->stale = true;
+        p.flags &= ~(ULONG)NDK_OP_FLAG_SILENT_SUCCESS;
+        p.address = window->at_octet;
         p.token = token;
         posted = post(&p);
     }
-    if (to)
-        object_unuse(to);
+    if (!posted)
+        window_tried(window);
+    object_unuse(window);
     return posted;
 }
 
@@ -373,7 +450,9 @@ bool post_a_request(struct object *qp)
     pthread_mutex_unlock(&now.links_lock);
     mr = region_pick(qp->world, qp->pd, &local, &remote);
     if (mr) {
-        if (side.peer && draw(2))
+        if (side.peer && draw(800) == 0)
+            posted = post_in_vain(qp, &side, mr, local);
+        else if (side.peer && draw(2))
             posted = post_transfer(qp, &side, mr, local);
         else
             posted = post_send(qp, &side, mr, local);
@@ -396,7 +475,7 @@ bool post_a_registration(struct object *qp)
     pthread_mutex_unlock(&qp->lock);
     up = up && mr->fast;
     if (up && object_step(mr, DECIDE, BUSY)) {
-        p.request = request_new(&qp->queues[1], NdkOperationTypeFastRegister);
+        p.request = request_make(&qp->queues[1], NdkOperationTypeFastRegister);
         p.flags = NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_ALLOW_REMOTE_WRITE |
                   NDK_OP_FLAG_RDMA_READ_SINK;
         if (p.request) {
@@ -408,7 +487,7 @@ bool post_a_registration(struct object *qp)
         if (!posted)
             need(object_step(mr, BUSY, DECIDE));
     } else if (up && draw(30) == 0 && object_step(mr, READY, BUSY)) {
-        p.request = request_new(&qp->queues[1], NdkOperationTypeInvalidate);
+        p.request = request_make(&qp->queues[1], NdkOperationTypeInvalidate);
         if (p.request) {
             p.request->mr = mr;
             posted = post(&p);

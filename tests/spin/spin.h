@@ -2,8 +2,8 @@
 /*
  * The walker: threads that make random legal calls on shared objects of two adapters, and what must
  * hold whatever they draw. spin_test.c draws; objects.c creates and closes; post.c posts, work.c
- * polls and compares; connect.c connects; account.c ends a round; watch.c remembers, watches and
- * dies.
+ * polls and compares; connect.c connects; window.c binds; queue.c resizes and moderates; account.c
+ * ends a round; watch.c remembers, watches and dies.
  *
  * What is legal is kept by two rules. A call on an object is made between object_use() and
  * object_unuse(); object_doom() forbids further uses, and whoever gives back the last one closes.
@@ -54,10 +54,10 @@ void watch_end(void);
 
 /* ---- objects.c ------------------------------------------------------------------------------ */
 
-enum kind { CQ, PD, MR, SRQ, QP, CONNECTOR, LISTENER, ENDPOINT, KINDS };
+enum kind { CQ, PD, MR, SRQ, QP, CONNECTOR, LISTENER, ENDPOINT, MW, KINDS };
 enum state { CREATING, OPEN, CLOSING, CLOSED, FAILED };
-/* Beside its state: what the consumer may do with a region, a queue pair, a connector, a listener.
- */
+/* Beside its state: what the consumer may do with a region, a window, a queue pair, a connector, a
+ * listener; a CQ that is BUSY is being resized or moderated. */
 enum step { IDLE, BUSY, READY, DECIDE, DEAD };
 
 struct request {
@@ -68,6 +68,10 @@ struct request {
     bool silent, failed;
     atomic_uint completions;
     struct object *mr, *remote_mr; /* whose slices are claimed, or whose registration it is */
+    struct object *window;         /* that it binds, invalidates, or tries in vain */
+    bool stale;                    /* the last: the window's token is over */
+    atomic_uint token;      /* of a bind: as shown when its post had returned; 0: not known */
+    unsigned moves, before; /* of a bind: how often the region had been moved; the token */
     unsigned slices, remote_slices, length, seed;
     struct buffer *buffer;   /* that is to stay */
     struct request *written; /* of a Read: the Write whose octets it reads back; NULL: slice 0 */
@@ -114,8 +118,8 @@ struct object {
 
     /* CQ */
     pthread_mutex_t turn;
-    unsigned depth;
-    bool by_callback; /* is polled by its notification only */
+    atomic_uint depth; /* how many requests may be outstanding: while a resize runs, the smaller */
+    bool by_callback;  /* is polled by its notification only */
     atomic_uint outstanding, arms, notified;
     struct queue_of *attached; /* under lock */
     /* MR */
@@ -123,11 +127,24 @@ struct object {
     struct buffer *buffer;
     atomic_uint claimed; /* slices */
     UINT32 local, remote;
+    atomic_uint windows; /* that are bound to it, or may still be */
+    atomic_uint binds;   /* that were begun */
+    atomic_uint moves;   /* deregistrations that were begun */
+    /* MW, under lock; remote is its token. The region and the queue pair of the last bind. */
+    struct object *region, *over;
+    bool counted; /* in the region's windows */
+    unsigned first, slices;
+    UINT64 at_octet; /* where the first begins */
+    bool readable, writable;
+    bool taken, sent;  /* a peer's Send ends it; that was posted */
+    unsigned takes;    /* how often */
+    bool deregistered; /* its region, although it was bound as far as anybody knows */
     /* QP, connector */
     struct link *at;
     unsigned end;
     struct object *qp;
     atomic_uint disconnects;
+    atomic_bool ended; /* its connection is over, with all that depended on it */
     /* listener */
     SOCKADDR_INET address;
     ULONG address_length;
@@ -160,6 +177,9 @@ struct call { /* that may pend */
     void *out; /* of a create */
     struct buffer *buffer;
     struct object *other;
+    unsigned depth; /* of a resize */
+    unsigned binds; /* of a deregistration: begun before */
+    bool unbound;   /* no window was bound to the region */
     atomic_uint answers;
     atomic_bool pended;
 };
@@ -180,6 +200,8 @@ struct round {
 extern struct round now;
 
 extern atomic_uint count_calls, count_connections, count_requests, count_checked, count_objects;
+extern atomic_uint count_grown, count_shrunk, count_bound, count_unbound, count_taken, count_vain,
+    count_through;
 
 bool object_use(struct object *object);
 void object_unuse(struct object *object);
@@ -229,6 +251,48 @@ void request_release(struct request *request);
 bool post_a_receive(struct object *owner);
 bool post_a_request(struct object *qp);
 bool post_a_registration(struct object *qp);
+/* A bind, or the end of one. */
+bool post_a_bind(struct object *qp);
+
+/* ---- window.c ------------------------------------------------------------------------------- */
+
+/* Windows: bound by requests of a queue pair to some slices of a registered region, reached by the
+ * peer of that queue pair, ended by a request, by the peer's Send, or with the connection. */
+
+/* What a transfer may reach: slices of a region, by a token. */
+struct target {
+    struct object *mr; /* used */
+    UINT32 token;
+    unsigned first, slices;
+    bool readable, writable;
+};
+
+/* A window that peer's peer reaches; false: none. */
+bool window_target(struct object *peer, struct target *out);
+/* One that is taken from the peer by a Send with its token; used; NULL: none. *take is for
+ * window_sent(), which says whether that was posted. */
+struct object *window_take(struct object *peer, UINT32 *token, unsigned *take);
+void window_sent(struct object *window, unsigned take, bool posted);
+/* It arrived here. */
+void window_lost(struct world *world, UINT32 token);
+/* One whose token was good once; used, and held until window_tried(). NULL: none. */
+struct object *window_stale(struct object *peer, UINT32 *token);
+void window_tried(struct object *window);
+/* One that is bound to this region and is held until window_judge(); NULL: none. */
+struct object *window_hold(struct object *mr);
+void window_judge(struct object *window, bool deregistered);
+/* A request for a window has completed; is known to have succeeded in silence; is over with its
+ * queue pair. */
+void window_completed(struct request *request, NTSTATUS status);
+void window_passed(struct request *request);
+void window_left(struct request *request);
+/* It is closed. */
+void window_gone(struct object *window);
+
+/* ---- queue.c -------------------------------------------------------------------------------- */
+
+bool queue_resize(struct object *cq);
+bool queue_moderate(struct object *cq);
 
 /* ---- connect.c ------------------------------------------------------------------------------ */
 

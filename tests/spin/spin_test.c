@@ -29,8 +29,8 @@ static atomic_ullong stop_at; /* of the round */
 
 static bool op_create(struct world *world)
 {
-    static const enum kind kinds[] = {CQ,        CQ,        PD,        MR,       MR,      MR,
-                                      SRQ,       QP,        QP,        QP,       QP,      QP,
+    static const enum kind kinds[] = {CQ,        CQ,        PD,        MR,       MR,      MR, MW,
+                                      MW,        SRQ,       QP,        QP,       QP,      QP, QP,
                                       CONNECTOR, CONNECTOR, CONNECTOR, LISTENER, ENDPOINT};
 
     return create_something(world, kinds[draw(sizeof kinds / sizeof kinds[0])]);
@@ -39,7 +39,7 @@ static bool op_create(struct world *world)
 /* Antecedents seldom: what stands on them goes with them. */
 static bool op_close(struct world *world)
 {
-    static const unsigned seldom[KINDS] = {400, 400, 60, 300, 80, 60, 300, 60};
+    static const unsigned seldom[KINDS] = {400, 400, 60, 300, 80, 60, 300, 60, 60};
     enum kind kind = (enum kind)draw(KINDS);
     struct object *object = draw(seldom[kind]) ? NULL : object_pick(world, kind, NULL);
 
@@ -173,6 +173,23 @@ static bool op_fast(struct world *w)
 {
     return on_any(w, QP, post_a_registration);
 }
+static bool op_bind(struct world *w)
+{
+    struct object *qp = object_claim(w, QP, READY, READY);
+    bool done = qp && post_a_bind(qp);
+
+    if (qp)
+        object_unuse(qp);
+    return done;
+}
+static bool op_resize(struct world *w)
+{
+    return on_any(w, CQ, queue_resize);
+}
+static bool op_moderate(struct world *w)
+{
+    return on_any(w, CQ, queue_moderate);
+}
 static bool op_connect(struct world *w)
 {
     return connect_begin(w);
@@ -208,6 +225,9 @@ static struct {
     {op_region, "registrations", 8, 0},
     {op_listener, "listens", 2, 0},
     {op_fast, "fast registrations", 6, 0},
+    {op_bind, "window changes", 10, 0},
+    {op_resize, "CQ resizes", 1, 0},
+    {op_moderate, "CQ moderations", 1, 0},
     {op_connect, "connects", 12, 0},
     {op_decide, "decisions", 10, 0},
     {op_disconnect, "disconnects", 1, 0},
@@ -335,6 +355,12 @@ static void spin(void **state)
     printf("\n%u objects, %u calls, %u ends connected, %u requests, %u patterns checked\n",
            atomic_load(&count_objects), atomic_load(&count_calls), atomic_load(&count_connections),
            atomic_load(&count_requests), atomic_load(&count_checked));
+    printf(
+        "CQs %u times larger, %u smaller; windows %u times bound, %u invalidated, %u by the peer, "
+        "%u transfers through them, %u Reads after their end\n",
+        atomic_load(&count_grown), atomic_load(&count_shrunk), atomic_load(&count_bound),
+        atomic_load(&count_unbound), atomic_load(&count_taken), atomic_load(&count_through),
+        atomic_load(&count_vain));
     assert_true(atomic_load(&count_connections) > 0 && atomic_load(&count_checked) > 0);
 }
 

@@ -32,8 +32,8 @@ static _Thread_local unsigned stream;
 static pthread_t watchdog;
 static atomic_bool stopping;
 
-static const char *const kinds[] = {"cq", "pd",        "mr",       "srq",
-                                    "qp", "connector", "listener", "endpoint"};
+static const char *const kinds[] = {"cq",        "pd",       "mr",       "srq", "qp",
+                                    "connector", "listener", "endpoint", "mw"};
 
 /* ---- the ring ------------------------------------------------------------------------------- */
 

@@ -58,6 +58,7 @@ void request_release(struct request *r)
 /* A success vouches for the silent ones before it. */
 static void take(struct queue_of *q, struct request *r, bool success)
 {
+    TAILQ_HEAD(, request) passed = TAILQ_HEAD_INITIALIZER(passed);
     struct request *head;
 
     pthread_mutex_lock(&q->lock);
@@ -71,9 +72,13 @@ static void take(struct queue_of *q, struct request *r, bool success)
             atomic_store(&head->at->succeeded[head->end][head->number], 1);
         TAILQ_REMOVE(&q->list, head, link);
         request_release(head);
+        if (head->window)
+            TAILQ_INSERT_TAIL(&passed, head, link);
     }
     TAILQ_REMOVE(&q->list, r, link);
     pthread_mutex_unlock(&q->lock);
+    TAILQ_FOREACH(head, &passed, link)
+    window_passed(head);
 }
 
 static void check_message(struct object *qp, const uint8_t *data, unsigned length)
@@ -98,8 +103,8 @@ static void check_message(struct object *qp, const uint8_t *data, unsigned lengt
     atomic_fetch_add(&count_checked, 1);
 }
 
-/* The peer's Send has invalidated a region here. */
-static void region_lost(struct world *world, UINT32 token)
+/* The peer's Send has invalidated a region or a window here. */
+static void taken_away(struct world *world, UINT32 token)
 {
     pthread_mutex_lock(&world->lock);
     for (unsigned i = 0; i < POOL; i++) {
@@ -113,6 +118,7 @@ static void region_lost(struct world *world, UINT32 token)
         pthread_mutex_unlock(&mr->lock);
     }
     pthread_mutex_unlock(&world->lock);
+    window_lost(world, token);
 }
 
 static void received(struct request *r, const NDK_RESULT_EX *result)
@@ -130,7 +136,7 @@ static void received(struct request *r, const NDK_RESULT_EX *result)
         atomic_store(&qp->at->blind[!qp->end], true);
     }
     if (result->Type == NdkOperationTypeReceiveAndInvalidate)
-        region_lost(qp->world, (UINT32)result->TypeSpecificCompletionOutput);
+        taken_away(qp->world, (UINT32)result->TypeSpecificCompletionOutput);
 }
 
 /* What a Read brought, or, where a completion promises that, what a Write left at the peer. */
@@ -187,7 +193,9 @@ static void completed(struct object *cq, const NDK_RESULT_EX *result)
              : result->Type == r->type);
     take(q, r, success);
     r->failed = !success;
-    if (r->type == NdkOperationTypeReceive)
+    if (r->window)
+        window_completed(r, result->Status);
+    else if (r->type == NdkOperationTypeReceive)
         received(r, result);
     else if (r->type == NdkOperationTypeFastRegister || r->type == NdkOperationTypeInvalidate)
         registered(r, success);
@@ -250,6 +258,8 @@ static void poll_dry(struct object *cq)
                 spin_die("qp #%u is closed and a request (type %d) was never completed",
                          over[i]->owner->number, (int)r->type);
             TAILQ_REMOVE(&over[i]->list, r, link);
+            if (r->window)
+                window_left(r);
             r->remote_slices = 0;
             request_release(r);
         }
