@@ -56,15 +56,15 @@ const char *softndk_version_string(void);
  *
  * selector  which interface: its name or alias ("lo", "Ethernet 2"), one of its addresses
  *           ("127.0.0.1", "fe80::1%eth0"; a loopback interface owns all of 127.0.0.0/8), or its
- *           index ("12", "if12"). A name wins over an index of the same text. NULL or "": the first
- * interface of softndk_adapter_list() that is up. One that is down can be opened when it is named.
- * options   "key=value[,key=value...]", on top of SOFTNDK_OPTIONS; NULL: none. The adapter keeps a
- *           copy. "ndkpi=1.2" caps the version offered. "profile=NAME" begins with the values of
- *           that profile instead of the defaults; it wins over SOFTNDK_PROFILE.
- * version   {major, lowest minor that will do}. The adapter runs the highest minor of that major
- *           that it has and reports it in every object header and in NDK_ADAPTER_INFO: {1,0} runs
- *           1.2, {2,0} runs 2.1.
- * out       the adapter, to be closed with softndk_close_adapter(). Untouched on failure.
+ *           index ("12", "if12"), also one that only a provider of yours serves. A name wins over
+ * an index of the same text. NULL or "": the first interface of softndk_adapter_list() that is up.
+ * One that is down can be opened when it is named. options   "key=value[,key=value...]", on top of
+ * SOFTNDK_OPTIONS; NULL: none. The adapter keeps a copy. "ndkpi=1.2" caps the version offered.
+ * "profile=NAME" begins with the values of that profile instead of the defaults; it wins over
+ * SOFTNDK_PROFILE. version   {major, lowest minor that will do}. The adapter runs the highest minor
+ * of that major that it has and reports it in every object header and in NDK_ADAPTER_INFO: {1,0}
+ * runs 1.2, {2,0} runs 2.1. out       the adapter, to be closed with softndk_close_adapter().
+ * Untouched on failure.
  *
  * An interface may be opened many times; each open is a world of its own. The first open of the
  * process starts the library's threads, the last close ends them.
@@ -73,6 +73,7 @@ const char *softndk_version_string(void);
  *   STATUS_INVALID_PARAMETER       a bad option, profile or configuration, or out is NULL
  *   STATUS_NOT_FOUND               no such interface
  *   0xC0010004                     NDIS_STATUS_BAD_VERSION: that version is not offered
+ *   0xC0010011                     NDIS_STATUS_ADAPTER_NOT_READY: NDK is disabled on the interface
  *   STATUS_INSUFFICIENT_RESOURCES  memory, threads, descriptors
  * Every failure leaves a sentence for softndk_open_error().
  */
@@ -125,6 +126,55 @@ NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *co
  */
 NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t selector_size,
                                    char *source, size_t source_size);
+
+/* ---- interfaces at run time ----------------------------------------------------------------- */
+
+/* docs/registry.md. All of this at IRQL PASSIVE_LEVEL; failures leave a sentence for
+ * softndk_open_error(). index: of an interface, struct softndk_adapter. */
+
+struct softndk_interface_state {
+    BOOLEAN enabled; /* opens are let through */
+    BOOLEAN allowed; /* FALSE: the configuration says *NetworkDirect = 0, it cannot be enabled */
+    ULONG opens;     /* adapters that are open on it, through any door */
+};
+
+/* STATUS_SUCCESS, STATUS_NOT_SUPPORTED (no NDK adapter has this index), STATUS_INVALID_PARAMETER
+ * (out is NULL, or a bad configuration), STATUS_INSUFFICIENT_RESOURCES. */
+NTSTATUS softndk_interface_state(ULONG index, struct softndk_interface_state *out);
+
+/*
+ * Enables or disables NDK on an interface while consumers run, by OID_NDK_SET_STATE to its
+ * provider. When it returns, opens are let through, or answered with NDIS_STATUS_ADAPTER_NOT_READY
+ * (0xC0010011). A disable does not wait for what is open: adapters and their connections work on
+ * until their consumers close them. Statuses of softndk_interface_state(), and
+ * NDIS_STATUS_ADAPTER_NOT_READY (*NetworkDirect is 0), STATUS_IO_TIMEOUT (the provider has sent no
+ * event for 10 s), or what else a provider of yours answers.
+ */
+NTSTATUS softndk_interface_enable(ULONG index);
+NTSTATUS softndk_interface_disable(ULONG index);
+
+/*
+ * Issues an OID request of <ntddndis.h> to the provider of an interface: OID_NDK_STATISTICS,
+ * OID_NDK_CONNECTIONS, OID_NDK_LOCAL_ENDPOINTS; OID_NDK_SET_STATE. bytes (may be NULL): octets
+ * written, or read; with NDIS_STATUS_BUFFER_TOO_SHORT (0xC0010016) and NDIS_STATUS_INVALID_LENGTH
+ * (0xC0010014) those that are needed; else 0. The buffer is aligned as the structure needs it; NULL
+ * with length 0 asks for the size. The provider's status, STATUS_NOT_SUPPORTED (an OID that it does
+ * not know; or no NDK adapter has this index), STATUS_INVALID_PARAMETER,
+ * STATUS_INSUFFICIENT_RESOURCES.
+ */
+NTSTATUS softndk_oid_query(ULONG index, ULONG oid, void *buffer, ULONG length, ULONG *bytes);
+NTSTATUS softndk_oid_set(ULONG index, ULONG oid, void *buffer, ULONG length, ULONG *bytes);
+
+/*
+ * What PnP does under Windows: brings up an instance of a miniport driver that has registered
+ * (NdisMRegisterMiniportDriver) for an interface index, which no other provider may serve yet, and
+ * takes it away. The index need not be that of an interface. softndk_provider_stop() waits until
+ * the instance's adapters are closed; NULL does nothing.
+ * STATUS_SUCCESS, STATUS_INVALID_PARAMETER, STATUS_OBJECT_NAME_COLLISION (the index is served),
+ * STATUS_INSUFFICIENT_RESOURCES, or what InitializeHandlerEx answers.
+ */
+NTSTATUS softndk_provider_start(PVOID driver, ULONG index, PVOID *instance);
+void softndk_provider_stop(PVOID instance);
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 

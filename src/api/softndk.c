@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The direct door: see softndk.h. Thin: it finds the interface, applies the options, and hands over
- * to the adapter room. State: one line of text a thread, why its last call failed. No lock.
+ * The direct door: see softndk.h. Thin: it finds the interface and opens by its index, as the WSK
+ * door does (ndis/registry.h), with options. State: one line of text a thread, why its last call
+ * failed. No lock.
  */
-#include <softndk.h>
+#include "api/api.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,10 +15,11 @@
 #include "base/options.h"
 #include "base/red.h"
 #include "ndis/interfaces.h"
+#include "ndis/registry.h"
 #include "nt/nt.h"
-#include "provider/adapter.h"
 #include "provider/address.h"
 #include "provider/hooks.h"
+#include "provider/object.h"
 #include "provider/settings.h"
 #include "provider/sockaddr.h"
 
@@ -29,8 +31,7 @@ _Static_assert(SOFTNDK_ADDRESSES_MAX == OS_IF_ADDR_MAX, "all addresses fit");
 
 static _Thread_local char last_error[1024]; /* paths may stand in it */
 
-__attribute__((format(printf, 2, 3))) static NTSTATUS failed(NTSTATUS status, const char *format,
-                                                             ...)
+NTSTATUS api_failed(NTSTATUS status, const char *format, ...)
 {
     va_list ap;
 
@@ -40,6 +41,11 @@ __attribute__((format(printf, 2, 3))) static NTSTATUS failed(NTSTATUS status, co
     if (RED("api-no-sentence"))
         last_error[0] = '\0';
     return status;
+}
+
+void api_begin(void)
+{
+    last_error[0] = '\0';
 }
 
 /* Text to the caller; the length of the whole. */
@@ -71,13 +77,13 @@ static struct os_interface *interfaces(unsigned *count, NTSTATUS *status)
 
     if (n == -EINVAL && !interfaces_ready(text, sizeof text)) {
         free(list);
-        *status = failed(STATUS_INVALID_PARAMETER, "%s", text);
+        *status = api_failed(STATUS_INVALID_PARAMETER, "%s", text);
         return NULL;
     }
     if (n < 0) {
         free(list);
         *status =
-            failed(STATUS_INSUFFICIENT_RESOURCES, "cannot list the interfaces (error %d)", -n);
+            api_failed(STATUS_INSUFFICIENT_RESOURCES, "cannot list the interfaces (error %d)", -n);
         return NULL;
     }
     *count = n > INTERFACES_MAX ? INTERFACES_MAX : (unsigned)n;
@@ -144,54 +150,59 @@ static NTSTATUS no_interface(const char *selector)
     struct os_addr host, ndk;
 
     if (selector && os_addr_parse(selector, &host) == 0 && address_map_ndk(&host, &ndk))
-        return failed(STATUS_NOT_FOUND,
-                      "no interface for \"%s\": it is the host's address of %s (need that)",
-                      selector, os_addr_text(&ndk, false, text));
-    return failed(STATUS_NOT_FOUND,
-                  "no interface for \"%s\" (need a name, an address of this host, or an index)",
-                  selector && *selector ? selector : "the first that is up");
+        return api_failed(STATUS_NOT_FOUND,
+                          "no interface for \"%s\": it is the host's address of %s (need that)",
+                          selector, os_addr_text(&ndk, false, text));
+    return api_failed(STATUS_NOT_FOUND,
+                      "no interface for \"%s\" (need a name, an address of this host, or an index)",
+                      selector && *selector ? selector : "the first that is up");
+}
+
+/* The index that the selector means; a provider may serve one that is no interface of the list. */
+static NTSTATUS select_index(const char *selector, uint32_t *index)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+    const struct os_interface *interface;
+    struct os_interface *list;
+    unsigned count;
+
+    list = interfaces(&count, &status);
+    if (!list)
+        return status;
+    interface = find_selected(list, count, selector);
+    if (interface)
+        *index = interface->index;
+    else if (!selector || !selector_index(selector, index) || !ndis_adapter_known(*index))
+        status = no_interface(selector);
+    free(list);
+    return status;
 }
 
 NTSTATUS softndk_open_adapter(const char *selector, const char *options, NDK_VERSION version,
                               NDK_ADAPTER **out)
 {
-    const struct os_interface *interface;
-    struct os_interface *list;
-    struct options settings;
-    struct adapter *adapter = NULL;
-    NTSTATUS status = STATUS_SUCCESS;
-    unsigned count;
-    char text[1024];
+    NTSTATUS status;
+    uint32_t index = 0;
+    char text[1024] = "";
 
-    last_error[0] = '\0';
+    api_begin();
     if (!out)
-        return failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
+        return api_failed(STATUS_INVALID_PARAMETER, "no place for the adapter: out is NULL");
     if (hooks_environment_error())
-        return failed(STATUS_INVALID_PARAMETER, "%s", hooks_environment_error());
-    list = interfaces(&count, &status);
-    if (!list)
+        return api_failed(STATUS_INVALID_PARAMETER, "%s", hooks_environment_error());
+    status = select_index(selector, &index);
+    if (status != STATUS_SUCCESS)
         return status;
-    interface = find_selected(list, count, selector);
-    if (!interface) {
-        status = no_interface(selector);
-    } else if (!interfaces_settings(interface->index, options, &settings, text, sizeof text)) {
-        status = failed(STATUS_INVALID_PARAMETER, "%s", text);
-    } else {
-        text[0] = '\0';
-        status = adapter_open(interface, &settings, version, &adapter, text, sizeof text);
-        if (status != STATUS_SUCCESS)
-            failed(status, "%s", text);
-    }
-    free(list);
-    if (status == STATUS_SUCCESS)
-        *out = (NDK_ADAPTER *)(void *)adapter;
+    status = ndis_open_adapter_with(index, version, options, out, text, sizeof text);
+    if (status != STATUS_SUCCESS)
+        (void)api_failed(status, "%s", text);
     return status;
 }
 
 void softndk_close_adapter(NDK_ADAPTER *adapter)
 {
     if (adapter)
-        adapter_close(adapter_from(adapter));
+        ndis_close_adapter(adapter);
 }
 
 NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *count)
@@ -200,9 +211,9 @@ NTSTATUS softndk_adapter_list(struct softndk_adapter *list, ULONG max, ULONG *co
     NTSTATUS status = STATUS_SUCCESS;
     unsigned n;
 
-    last_error[0] = '\0';
+    api_begin();
     if (!count || (max && !list))
-        return failed(STATUS_INVALID_PARAMETER, "no place for the list or its count");
+        return api_failed(STATUS_INVALID_PARAMETER, "no place for the list or its count");
     all = interfaces(&n, &status);
     if (!all)
         return status;
@@ -241,23 +252,23 @@ NTSTATUS softndk_adapter_for_route(const char *peer, char *selector, size_t sele
     unsigned count;
     int rc;
 
-    last_error[0] = '\0';
+    api_begin();
     if (!peer || os_addr_parse(peer, &to) < 0)
-        return failed(STATUS_INVALID_PARAMETER, "\"%s\" is not an address", peer ? peer : "");
+        return api_failed(STATUS_INVALID_PARAMETER, "\"%s\" is not an address", peer ? peer : "");
     list = interfaces(&count, &status);
     if (!list)
         return status;
     interface = interfaces_route(list, count, &to, &from, &rc);
     os_addr_text(&from, false, text);
     if (rc < 0)
-        status = failed(STATUS_NETWORK_UNREACHABLE, "no route to %s (error %d)",
-                        os_addr_text(&to, false, text), -rc);
+        status = api_failed(STATUS_NETWORK_UNREACHABLE, "no route to %s (error %d)",
+                            os_addr_text(&to, false, text), -rc);
     else if (!interface)
-        status = failed(STATUS_NOT_FOUND, "no interface has the address %s", text);
+        status = api_failed(STATUS_NOT_FOUND, "no interface has the address %s", text);
     else if (answer(interface->name, selector, selector_size) >= selector_size ||
              (source && answer(text, source, source_size) >= source_size))
-        status =
-            failed(STATUS_BUFFER_TOO_SMALL, "no room for \"%s\" or \"%s\"", interface->name, text);
+        status = api_failed(STATUS_BUFFER_TOO_SMALL, "no room for \"%s\" or \"%s\"",
+                            interface->name, text);
     free(list);
     return status;
 }
@@ -396,9 +407,9 @@ size_t softndk_config_describe(char *text, size_t size)
 
     if (size)
         text[0] = '\0';
-    last_error[0] = '\0';
+    api_begin();
     if (!interfaces_ready(error, sizeof error)) {
-        failed(STATUS_INVALID_PARAMETER, "%s", error);
+        api_failed(STATUS_INVALID_PARAMETER, "%s", error);
         return 0;
     }
     interfaces_tell(describe_line, &d);

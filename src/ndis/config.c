@@ -111,6 +111,21 @@ static bool take_mac(struct config_reader *r, struct config_interface *it, struc
     return true;
 }
 
+static bool take_network_direct(struct config_reader *r, struct config_interface *it,
+                                struct config_word value)
+{
+    char text[8];
+
+    if (value.length >= sizeof text)
+        value.length = sizeof text - 1;
+    if (!take_text(r, "*NetworkDirect", value, text, sizeof text, &it->network_direct_origin))
+        return false;
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return config_wrong(r, "*NetworkDirect: have \"%s\", need 0 (no NDK) or 1", text);
+    it->network_direct = text[0] == '1';
+    return true;
+}
+
 static bool interface_setting(struct config_reader *r, struct config_word key,
                               struct config_word value)
 {
@@ -126,6 +141,10 @@ static bool interface_setting(struct config_reader *r, struct config_word key,
         return take_mtu(r, it, value);
     if (config_word_is(key, "mac"))
         return take_mac(r, it, value);
+    /* Windows tells no case apart in its keywords. */
+    if (key.length == strlen("*NetworkDirect") &&
+        strncasecmp(key.text, "*NetworkDirect", key.length) == 0)
+        return take_network_direct(r, it, value);
     if (config_word_is(key, "address")) {
         bool has_host = config_split(value, '=', &ndk, &host);
 
@@ -134,8 +153,8 @@ static bool interface_setting(struct config_reader *r, struct config_word key,
     if (!config_word_is(key, "profile") && !option_find(key.text, key.length) &&
         !RED("config-unknown-key-passed"))
         return config_wrong(r,
-                            "unknown key \"%.*s\" (need alias, host, address, mtu, mac, profile, "
-                            "or an option: ndkinfo --options)",
+                            "unknown key \"%.*s\" (need alias, host, address, mtu, mac, "
+                            "*NetworkDirect, profile, or an option: ndkinfo --options)",
                             key.length > 60 ? 60 : (int)key.length, key.text);
     return config_setting_add(r, &it->settings, key, value);
 }

@@ -46,9 +46,10 @@ struct config_interface {
     uint32_t index;
     char alias[OS_IF_NAME_MAX]; /* empty: none given */
     char host[OS_IF_NAME_MAX];  /* empty: found by the addresses */
-    struct config_origin alias_origin, host_origin, mtu_origin, mac_origin;
+    struct config_origin alias_origin, host_origin, mtu_origin, mac_origin, network_direct_origin;
     uint32_t mtu; /* octets; 0: the host's */
     uint8_t mac[6];
+    bool network_direct; /* the keyword *NetworkDirect; true unless it is given as 0 */
     struct config_settings settings;
 };
 

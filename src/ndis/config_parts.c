@@ -91,6 +91,7 @@ bool config_interface_add(struct config_reader *r, struct config_word word)
     if (!it)
         return config_no_memory(r);
     it->index = (uint32_t)index;
+    it->network_direct = true;
     it->origin = config_here(r);
     reading->at = config->interface_count++;
     return true;

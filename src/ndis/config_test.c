@@ -205,7 +205,14 @@ static void faults_are_named_with_their_line(void **state)
         {"[interface 12]\n[peer]\n",
          "1: interface 12: has neither an address nor a host interface"},
         {"[interface 1]\nspeed = 5", "2: unknown key \"speed\" (need alias, host, address, mtu, "
-                                     "mac, profile, or an option: ndkinfo --options)"},
+                                     "mac, *NetworkDirect, profile, or an option: ndkinfo "
+                                     "--options)"},
+        {"[interface 1]\n*NetworkDirect = 2",
+         "2: *NetworkDirect: have \"2\", need 0 (no NDK) or 1"},
+        {"[interface 1]\n*NetworkDirect = 10",
+         "2: *NetworkDirect: have \"10\", need 0 (no NDK) or 1"},
+        {"[interface 1]\n*NetworkDirect = 0\n*networkdirect = 0",
+         "3: *NetworkDirect: is given twice (first in line 2)"},
         {"[interface 1]\nhost", "2: have \"host\", need key = value"},
         {"[interface 1]\nhost =", "2: host: have \"\", need a name"},
         {"[interface 1]\nhost = a\nhost = a", "3: host: is given twice (first in line 2)"},

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/red.h"
 #include "ndis/registry_internal.h"
+#include "nt/nt.h"
 
 static bool header_ok(const char *call, const NDIS_OBJECT_HEADER *h, unsigned type,
                       unsigned revision, size_t size)
@@ -54,6 +55,8 @@ NDIS_STATUS NdisMRegisterMiniportDriver(PDRIVER_OBJECT object, PUNICODE_STRING p
     driver->context = context;
     driver->initialize = given->InitializeHandlerEx;
     driver->halt = given->HaltHandlerEx;
+    driver->oid = given->OidRequestHandler;
+    driver->direct_oid = given->DirectOidRequestHandler;
     *out = driver;
     if (given->SetOptionsHandler)
         status = given->SetOptionsHandler(driver, context);
@@ -86,6 +89,11 @@ NDIS_STATUS NdisSetOptionalHandlers(NDIS_HANDLE handle, PNDIS_DRIVER_OPTIONAL_HA
         log_error("NdisSetOptionalHandlers: the open or the close handler is NULL");
         return NDIS_STATUS_BAD_CHARACTERISTICS;
     }
+    if (!driver->oid || !driver->direct_oid) {
+        log_error("NdisSetOptionalHandlers: %s is NULL (need it for the OIDs of NDK, rule 3.4)",
+                  driver->oid ? "DirectOidRequestHandler" : "OidRequestHandler");
+        return NDIS_STATUS_BAD_CHARACTERISTICS;
+    }
     driver->open = given->OpenNDKAdapterHandler;
     driver->close = given->CloseNDKAdapterHandler;
     return NDIS_STATUS_SUCCESS;
@@ -98,35 +106,81 @@ void ndis_driver_tell(NDIS_HANDLE handle, ndis_tell tell)
     driver->tell = tell;
 }
 
-NDIS_STATUS NdisMSetMiniportAttributes(NDIS_HANDLE instance,
-                                       PNDIS_MINIPORT_ADAPTER_ATTRIBUTES attributes)
+void ndis_driver_takes_options(NDIS_HANDLE handle)
 {
-    const NDIS_MINIPORT_ADAPTER_NDK_ATTRIBUTES *ndk = &attributes->NDKAttributes;
+    struct ndis_driver *driver = handle;
+
+    driver->takes_options = true;
+}
+
+static NDIS_STATUS set_registration(struct ndis_instance *it,
+                                    const NDIS_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES *given)
+{
+    if (!header_ok("NdisMSetMiniportAttributes", &given->Header,
+                   NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES,
+                   NDIS_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1,
+                   NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1))
+        return NDIS_STATUS_INVALID_PARAMETER;
+    /* In InitializeHandlerEx: nobody else looks before it is up. */
+    it->context = given->MiniportAdapterContext;
+    it->registered = true;
+    return NDIS_STATUS_SUCCESS;
+}
+
+static NDIS_STATUS set_ndk(struct ndis_instance *it,
+                           const NDIS_MINIPORT_ADAPTER_NDK_ATTRIBUTES *given)
+{
     const NDIS_NDK_CAPABILITIES *can;
 
-    if (!header_ok("NdisMSetMiniportAttributes", attributes ? &attributes->Header : NULL,
+    if (!header_ok("NdisMSetMiniportAttributes", &given->Header,
                    NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES,
                    NDIS_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1,
                    NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1))
         return NDIS_STATUS_INVALID_PARAMETER;
-    can = ndk->NdkCapabilities;
+    can = given->NdkCapabilities;
     if (!header_ok("NdisMSetMiniportAttributes: NdkCapabilities", can ? &can->Header : NULL,
                    NDIS_OBJECT_TYPE_DEFAULT, NDIS_NDK_CAPABILITIES_REVISION_1,
                    NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1))
         return NDIS_STATUS_INVALID_PARAMETER;
-    ndis_instance_attributes(instance, ndk->Enabled);
+    if (!it->registered && !RED("ndis-attributes-in-any-order")) {
+        log_error("NdisMSetMiniportAttributes: NDK attributes of interface %u before its "
+                  "registration attributes",
+                  (unsigned)it->index);
+        return NDIS_STATUS_INVALID_PARAMETER;
+    }
+    ndis_instance_attributes(it, given->Enabled);
     return NDIS_STATUS_SUCCESS;
+}
+
+NDIS_STATUS NdisMSetMiniportAttributes(NDIS_HANDLE instance,
+                                       PNDIS_MINIPORT_ADAPTER_ATTRIBUTES attributes)
+{
+    if (attributes &&
+        attributes->Header.Type == NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES)
+        return set_registration(instance, &attributes->RegistrationAttributes);
+    if (!attributes) {
+        log_error("NdisMSetMiniportAttributes: the structure is NULL");
+        return NDIS_STATUS_INVALID_PARAMETER;
+    }
+    return set_ndk(instance, &attributes->NDKAttributes);
 }
 
 NDIS_STATUS NdisMNetPnPEvent(NDIS_HANDLE instance, PNET_PNP_EVENT_NOTIFICATION event)
 {
+    bool enable;
+
     if (!header_ok("NdisMNetPnPEvent", event ? &event->Header : NULL, NDIS_OBJECT_TYPE_DEFAULT,
                    NET_PNP_EVENT_NOTIFICATION_REVISION_1,
                    NDIS_SIZEOF_NET_PNP_EVENT_NOTIFICATION_REVISION_1))
         return NDIS_STATUS_INVALID_PARAMETER;
-    if (event->NetPnPEvent.NetEvent != NetEventNDKEnable &&
-        event->NetPnPEvent.NetEvent != NetEventNDKDisable)
+    enable = event->NetPnPEvent.NetEvent == NetEventNDKEnable;
+    if (!enable && event->NetPnPEvent.NetEvent != NetEventNDKDisable)
         return NDIS_STATUS_NOT_SUPPORTED;
-    ndis_instance_enable(instance, event->NetPnPEvent.NetEvent == NetEventNDKEnable);
-    return NDIS_STATUS_SUCCESS;
+    if (ndis_in_oid_handler()) {
+        nt_finding("NdisMNetPnPEvent: called in an OID handler, where it would wait for itself "
+                   "(need a work item), rule 3.5");
+        return NDIS_STATUS_FAILURE;
+    }
+    return ndis_instance_enable(instance, enable) ? NDIS_STATUS_SUCCESS
+                                                  : NDIS_STATUS_ADAPTER_NOT_READY;
 }

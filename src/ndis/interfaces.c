@@ -269,6 +269,21 @@ int interfaces_list(struct os_interface *out, unsigned max)
     return (int)count;
 }
 
+int interfaces_find(uint32_t index, struct os_interface *out)
+{
+    struct os_interface *list = calloc(HOST_INTERFACES_MAX, sizeof *list);
+    int n = list ? interfaces_list(list, HOST_INTERFACES_MAX) : -ENOMEM;
+    int found = n < 0 ? n : 0;
+
+    for (int i = 0; i < n && i < HOST_INTERFACES_MAX && !found; i++)
+        if (list[i].index == index) {
+            *out = list[i];
+            found = 1;
+        }
+    free(list);
+    return found;
+}
+
 void interfaces_host(const struct os_interface *interface, char name[OS_IF_NAME_MAX])
 {
     unsigned count = 0;
@@ -306,6 +321,13 @@ bool interfaces_settings(uint32_t index, const char *text, struct options *out, 
             (struct settings_layer){where[1], it->settings.profile, it->settings.text};
     }
     return settings_for_open_in(out, layers, count, text, error, size);
+}
+
+bool interfaces_network_direct(uint32_t index)
+{
+    const struct config_interface *it = ready() ? config_interface_of(&config, index) : NULL;
+
+    return !it || it->network_direct || RED("ndis-keyword-ignored");
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */

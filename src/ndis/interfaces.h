@@ -31,6 +31,9 @@ bool interfaces_ready(char *error, size_t size);
  * configuration is wrong. -ENOMEM may pass: it is then read at the next question. */
 int interfaces_list(struct os_interface *out, unsigned max);
 
+/* The one with this index. 1: found; 0: there is none; negative: as interfaces_list(). */
+int interfaces_find(uint32_t index, struct os_interface *out);
+
 /* The name of the host's interface below, or an empty text: the host has none such. */
 void interfaces_host(const struct os_interface *interface, char name[OS_IF_NAME_MAX]);
 
@@ -38,6 +41,10 @@ void interfaces_host(const struct os_interface *interface, char name[OS_IF_NAME_
  * says between the profile and the environment. */
 bool interfaces_settings(uint32_t index, const char *text, struct options *out, char *error,
                          size_t size);
+
+/* The keyword *NetworkDirect: whether NDK may be enabled on this interface. True where nothing is
+ * said. */
+bool interfaces_network_direct(uint32_t index);
 
 /* What is in force; NULL: the configuration is wrong. */
 const struct config *interfaces_config(void);

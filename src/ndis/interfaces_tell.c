@@ -82,6 +82,8 @@ static void tell_configured(const struct telling *t, const struct config *config
     if (it->mac_origin.where)
         tell(t, &it->mac_origin, "    mac = %02x:%02x:%02x:%02x:%02x:%02x", it->mac[0], it->mac[1],
              it->mac[2], it->mac[3], it->mac[4], it->mac[5]);
+    if (it->network_direct_origin.where)
+        tell(t, &it->network_direct_origin, "    *NetworkDirect = %d", it->network_direct);
     for (unsigned i = 0; i < config->pair_count; i++)
         if (config->pairs[i].index == it->index)
             tell_pair(t, &config->pairs[i], "    address ");

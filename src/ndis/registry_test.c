@@ -23,12 +23,18 @@ static struct tiny {
     bool taken[2];
     NDIS_STATUS answer;
     bool null;
-    unsigned closes, halts;
+    unsigned closes;
+    atomic_uint halts;
     NDIS_HANDLE instance;
+    bool unregistered;  /* initializes without registration attributes */
+    bool event_in_oid;  /* raises its event in the OID handler, and not by itself */
+    NDIS_STATUS event;  /* what that was answered with */
+    KEVENT *begun, *go; /* InitializeHandlerEx: is running, may return */
 } tiny;
 static const NDK_ADAPTER_DISPATCH tiny_dispatch;
 static NDIS_HANDLE tiny_driver;
 static USHORT header_size;
+static bool has_direct = true;
 
 static NDIS_STATUS tiny_open(NDIS_HANDLE context, PNDIS_OPEN_NDK_ADAPTER_PARAMETERS parameters,
                              NDK_ADAPTER **out)
@@ -73,6 +79,12 @@ static NDIS_STATUS tiny_initialize(NDIS_HANDLE instance, NDIS_HANDLE context,
 {
     NDIS_NDK_CAPABILITIES can = {
         .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1}};
+    NDIS_MINIPORT_ADAPTER_ATTRIBUTES registration = {
+        .RegistrationAttributes = {
+            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES, 1,
+                       NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1},
+            .MiniportAdapterContext = &tiny,
+        }};
     NDIS_MINIPORT_ADAPTER_ATTRIBUTES attributes = {
         .NDKAttributes = {
             .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES, 1,
@@ -83,14 +95,40 @@ static NDIS_STATUS tiny_initialize(NDIS_HANDLE instance, NDIS_HANDLE context,
 
     assert_ptr_equal(context, &tiny);
     assert_int_equal(parameters->IfIndex, TINY);
-    ndis_adapter_context(instance, context);
+    if (tiny.begun) {
+        KeSetEvent(tiny.begun, IO_NO_INCREMENT, FALSE);
+        KeWaitForSingleObject(tiny.go, Executive, KernelMode, FALSE, NULL);
+    }
+    if (!tiny.unregistered)
+        assert_int_equal(NdisMSetMiniportAttributes(instance, &registration), NDIS_STATUS_SUCCESS);
     return NdisMSetMiniportAttributes(instance, &attributes);
 }
 
 static VOID tiny_halt(NDIS_HANDLE context, NDIS_HALT_ACTION action)
 {
     (void)action;
-    ((struct tiny *)context)->halts++;
+    atomic_fetch_add(&((struct tiny *)context)->halts, 1);
+}
+
+static NDIS_STATUS raise_event(NET_PNP_EVENT_CODE code)
+{
+    NET_PNP_EVENT_NOTIFICATION event = {
+        .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NET_PNP_EVENT_NOTIFICATION_REVISION_1},
+        .NetPnPEvent = {.NetEvent = code},
+    };
+
+    return NdisMNetPnPEvent(tiny.instance, &event);
+}
+
+static NDIS_STATUS tiny_oid(NDIS_HANDLE context, PNDIS_OID_REQUEST request)
+{
+    struct tiny *t = context;
+
+    if (request->DATA.SET_INFORMATION.Oid != OID_NDK_SET_STATE)
+        return NDIS_STATUS_NOT_SUPPORTED;
+    if (t->event_in_oid)
+        t->event = raise_event(NetEventNDKDisable);
+    return NDIS_STATUS_SUCCESS;
 }
 
 static NDIS_STATUS tiny_register(USHORT size)
@@ -102,6 +140,8 @@ static NDIS_STATUS tiny_register(USHORT size)
         .SetOptionsHandler = tiny_options,
         .InitializeHandlerEx = tiny_initialize,
         .HaltHandlerEx = tiny_halt,
+        .OidRequestHandler = tiny_oid,
+        .DirectOidRequestHandler = has_direct ? tiny_oid : NULL,
     };
 
     return NdisMRegisterMiniportDriver(NULL, NULL, &tiny, &c, &tiny_driver);
@@ -122,7 +162,7 @@ static int tear_down(void **state)
 {
     (void)state;
     ndis_adapter_remove(tiny.instance);
-    assert_int_equal(tiny.halts, 1);
+    assert_int_equal(atomic_load(&tiny.halts), 1);
     NdisMDeregisterMiniportDriver(tiny_driver);
     return 0;
 }
@@ -146,6 +186,10 @@ static void wrong_headers_are_refused(void **state)
     assert_int_equal(tiny_register((USHORT)(whole - 1)), NDIS_STATUS_BAD_CHARACTERISTICS);
     header_size--;
     assert_int_equal(tiny_register((USHORT)whole), NDIS_STATUS_BAD_CHARACTERISTICS);
+    header_size++;
+    has_direct = false; /* OID_NDK_STATISTICS has nowhere to go */
+    assert_int_equal(tiny_register((USHORT)whole), NDIS_STATUS_BAD_CHARACTERISTICS);
+    has_direct = true;
     tiny_driver = kept;
 }
 
@@ -233,16 +277,6 @@ static void a_provider_that_misbehaves_is_named(void **state)
     assert_int_equal(tiny.closes, 1);
 }
 
-static NDIS_STATUS raise_event(NET_PNP_EVENT_CODE code)
-{
-    NET_PNP_EVENT_NOTIFICATION event = {
-        .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NET_PNP_EVENT_NOTIFICATION_REVISION_1},
-        .NetPnPEvent = {.NetEvent = code},
-    };
-
-    return NdisMNetPnPEvent(tiny.instance, &event);
-}
-
 static atomic_bool event_returned;
 
 static void *disable(void *context)
@@ -311,6 +345,166 @@ static void a_close_of_what_is_not_open_is_found(void **state)
     assert_int_equal(tiny.closes, 0);
 }
 
+/* ---- an enable ends it; a removal waits ---- */
+
+static void an_enable_ends_a_disable_that_is_pending(void **state)
+{
+    NDK_ADAPTER *a = NULL;
+    pthread_t thread;
+    uint64_t limit = os_now_us() + 20000000u;
+    NTSTATUS status;
+    char error[300];
+    bool ended;
+
+    (void)state;
+    assert_true(disabled_seen);
+    atomic_store(&event_returned, false);
+    assert_int_equal(open_index(TINY, &a, error), STATUS_SUCCESS);
+    assert_int_equal(pthread_create(&thread, NULL, disable, NULL), 0);
+    do {
+        status = open_refused(error);
+    } while (status == STATUS_SUCCESS && os_now_us() < limit);
+    assert_int_equal(raise_event(NetEventNDKEnable), NDIS_STATUS_SUCCESS);
+    ended = returned_until(os_now_us() + 5000000u); /* with the adapter open */
+    assert_int_equal(open_refused(error), STATUS_SUCCESS);
+    ndis_close_adapter(a);
+    pthread_join(thread, NULL);
+    assert_true(ended);
+}
+
+static atomic_bool removed;
+
+static void *remove_tiny(void *context)
+{
+    ndis_adapter_remove(tiny.instance);
+    atomic_store(&removed, true);
+    return context;
+}
+
+static void a_removal_waits_for_the_opens(void **state)
+{
+    NDK_ADAPTER *a = NULL;
+    NTSTATUS status;
+    pthread_t thread;
+    uint64_t limit = os_now_us() + 20000000u;
+    char error[300];
+    unsigned halts;
+
+    (void)state;
+    atomic_store(&removed, false);
+    assert_int_equal(open_index(TINY, &a, error), STATUS_SUCCESS);
+    assert_int_equal(pthread_create(&thread, NULL, remove_tiny, NULL), 0);
+    do { /* refused: the removal has begun; it is not an instance any more, nor halted */
+        status = open_refused(error);
+    } while (status == STATUS_SUCCESS && os_now_us() < limit);
+    for (limit = os_now_us() + 100000u; os_now_us() < limit && !atomic_load(&removed);)
+        sched_yield();
+    halts = atomic_load(&tiny.halts);
+    ndis_close_adapter(a);
+    pthread_join(thread, NULL);
+    assert_int_equal(status, STATUS_NOT_SUPPORTED);
+    assert_int_equal(halts, 0);
+    assert_int_equal(atomic_load(&tiny.halts), 1);
+    atomic_store(&tiny.halts, 0);
+    assert_int_equal(ndis_adapter_add(tiny_driver, TINY, &tiny.instance), STATUS_SUCCESS);
+}
+
+/* ---- what begins ---- */
+
+static atomic_int opened_status;
+
+static void *open_early(void *context)
+{
+    NDK_ADAPTER *a = NULL;
+    char error[300];
+    NTSTATUS status = open_index(TINY, &a, error);
+
+    if (status == STATUS_SUCCESS)
+        ndis_close_adapter(a);
+    atomic_store(&opened_status, status);
+    return context;
+}
+
+static void *add_tiny(void *context)
+{
+    (void)ndis_adapter_add(tiny_driver, TINY, &tiny.instance);
+    return context;
+}
+
+static void an_open_waits_for_an_instance_that_starts(void **state)
+{
+    KEVENT begun, go;
+    pthread_t adds, opens;
+    uint64_t limit;
+
+    (void)state;
+    ndis_adapter_remove(tiny.instance);
+    atomic_store(&tiny.halts, 0);
+    KeInitializeEvent(&begun, NotificationEvent, FALSE);
+    KeInitializeEvent(&go, NotificationEvent, FALSE);
+    tiny.begun = &begun;
+    tiny.go = &go;
+    atomic_store(&opened_status, STATUS_PENDING);
+    assert_int_equal(pthread_create(&adds, NULL, add_tiny, NULL), 0);
+    KeWaitForSingleObject(&begun, Executive, KernelMode, FALSE, NULL);
+    assert_int_equal(pthread_create(&opens, NULL, open_early, NULL), 0);
+    /* An open that does not wait has its answer soon; longer would find no more faults. */
+    for (limit = os_now_us() + 200000u;
+         os_now_us() < limit && atomic_load(&opened_status) == STATUS_PENDING;)
+        sched_yield();
+    KeSetEvent(&go, IO_NO_INCREMENT, FALSE);
+    pthread_join(adds, NULL);
+    pthread_join(opens, NULL);
+    tiny.begun = NULL;
+    assert_int_equal(atomic_load(&opened_status), STATUS_SUCCESS);
+}
+
+static void ndk_attributes_come_after_those_of_registration(void **state)
+{
+    NDIS_HANDLE none = NULL;
+
+    (void)state;
+    ndis_adapter_remove(tiny.instance);
+    tiny.unregistered = true;
+    assert_int_equal(ndis_adapter_add(tiny_driver, TINY, &none), NDIS_STATUS_INVALID_PARAMETER);
+    assert_false(ndis_adapter_known(TINY));
+    tiny.unregistered = false;
+    atomic_store(&tiny.halts, 0);
+    assert_int_equal(ndis_adapter_add(tiny_driver, TINY, &tiny.instance), STATUS_SUCCESS);
+}
+
+static void options_are_for_providers_that_take_them(void **state)
+{
+    NDK_VERSION version = {1, 0};
+    NDK_ADAPTER *a = NULL;
+    char error[300];
+
+    (void)state;
+    assert_int_equal(ndis_open_adapter_with(TINY, version, "crc=off", &a, error, sizeof error),
+                     STATUS_INVALID_PARAMETER);
+    assert_string_equal(error, "interface 4711: options are given, and its provider takes none");
+    assert_null(a);
+    assert_int_equal(ndis_open_adapter_with(TINY, version, "", &a, error, sizeof error),
+                     STATUS_SUCCESS);
+    ndis_close_adapter(a);
+}
+
+static void an_event_in_an_oid_handler_is_found(void **state)
+{
+    unsigned before = nt_finding_count();
+    BOOLEAN off = FALSE;
+    char error[300];
+
+    (void)state;
+    tiny.event_in_oid = true;
+    assert_int_equal(ndis_oid_request(TINY, NdisRequestSetInformation, OID_NDK_SET_STATE, &off,
+                                      sizeof off, NULL, error, sizeof error),
+                     STATUS_SUCCESS);
+    assert_int_equal(tiny.event, NDIS_STATUS_FAILURE);
+    assert_int_equal(nt_finding_count(), before + 1);
+    assert_int_equal(open_refused(error), STATUS_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +517,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_disabled_instance_is_not_ready, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_disable_is_pending_until_the_opens_are_closed, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(an_enable_ends_a_disable_that_is_pending, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_removal_waits_for_the_opens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_open_waits_for_an_instance_that_starts, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(ndk_attributes_come_after_those_of_registration, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(options_are_for_providers_that_take_them, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_event_in_an_oid_handler_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_close_of_what_is_not_open_is_found, set_up, tear_down),
     };
 

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * The soft provider as a miniport driver. See soft_miniport.h. An instance's context is a record of
- * its interface index alone: each open asks anew for the interface and the options in force.
+ * The soft provider as a miniport driver. See soft_miniport.h. An instance knows its interface by
+ * index alone: each open asks anew for the interface and the options in force.
  *
  * State: the driver's handle, under `lock`, which is held while the driver registers and instances
- * come up, so that two opens of one index make one instance.
+ * come up, so that two opens of one index make one instance. An instance's own lock (leaf, but for
+ * the queue of work items) guards what was wanted last and how many events were ordered.
+ *
+ * Enable and disable: OID_NDK_SET_STATE takes effect at once for opens, and orders an event, which
+ * a work item sends; never the handler, which NDIS is waiting for. A disable pends in its work item
+ * until the last adapter is closed, and an enable may be ordered meanwhile: events are numbered,
+ * and each is sent when the one before has taken effect, so the last one ordered is the last one
+ * that NDIS sees.
  */
 #include "ndis/soft_miniport.h"
 
@@ -12,38 +19,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/red.h"
 #include "ndis/interfaces.h"
+#include "ndis/soft_oids.h"
+#include "os/os_sync.h"
 #include "provider/adapter.h"
 #include "provider/adapter_info.h"
 #include "provider/adapter_left.h"
 #include "provider/hooks.h"
 
-#define INTERFACES_MAX 256
-
 struct instance {
     NET_IFINDEX index;
+    NDIS_HANDLE handle;
+    bool allowed; /* *NetworkDirect */
     NDIS_NDK_CAPABILITIES capabilities;
     NDK_ADAPTER_INFO info;
+    os_mutex lock;
+    os_cond quiet;              /* the last event has returned */
+    bool enabled;               /* wanted */
+    unsigned long long ordered; /* events */
+    unsigned sending;           /* work items that are queued or run */
+};
+
+/* An event that is ordered. */
+struct event {
+    struct instance *of;
+    NDIS_HANDLE work;
+    unsigned long long number; /* 1 is the first */
+    bool enable;
 };
 
 static os_mutex lock = OS_MUTEX_INITIALIZER;
 static NDIS_HANDLE driver; /* once registered, for the life of the process */
 
-/* 1: found; 0: there is none; negative: -errno. */
-static int find(NET_IFINDEX index, struct os_interface *out)
-{
-    struct os_interface *list = calloc(INTERFACES_MAX, sizeof *list);
-    int n = list ? interfaces_list(list, INTERFACES_MAX) : -ENOMEM;
-    int found = n < 0 ? n : 0;
-
-    for (int i = 0; i < n && i < INTERFACES_MAX && !found; i++)
-        if (list[i].index == index) {
-            *out = list[i];
-            found = 1;
-        }
-    free(list);
-    return found;
-}
+/* ---- adapters ---- */
 
 static NDIS_STATUS refuse(NDIS_STATUS status, const char *text)
 {
@@ -54,18 +63,29 @@ static NDIS_STATUS refuse(NDIS_STATUS status, const char *text)
 static NDIS_STATUS open_handler(NDIS_HANDLE context, PNDIS_OPEN_NDK_ADAPTER_PARAMETERS parameters,
                                 NDK_ADAPTER **out)
 {
-    const struct instance *instance = context;
+    struct instance *instance = context;
     struct os_interface interface;
     struct options options;
     struct adapter *adapter = NULL;
     NTSTATUS status;
     char text[1024] = "";
+    bool enabled;
+    int found;
 
     if (hooks_environment_error())
         return refuse(NDIS_STATUS_INVALID_PARAMETER, hooks_environment_error());
-    if (find(instance->index, &interface) <= 0)
-        return refuse(NDIS_STATUS_ADAPTER_NOT_FOUND, "the interface is gone");
-    if (!interfaces_settings(instance->index, NULL, &options, text, sizeof text))
+    os_mutex_lock(&instance->lock);
+    enabled = instance->enabled || RED("ndis-open-while-disabled");
+    os_mutex_unlock(&instance->lock);
+    if (!enabled) {
+        snprintf(text, sizeof text, "interface %u: NDK is disabled", (unsigned)instance->index);
+        return refuse(NDIS_STATUS_ADAPTER_NOT_READY, text);
+    }
+    found = interfaces_find(instance->index, &interface);
+    if (found <= 0)
+        return found == 0 ? refuse(NDIS_STATUS_ADAPTER_NOT_FOUND, "the interface is gone")
+                          : refuse(NDIS_STATUS_RESOURCES, "cannot list the interfaces");
+    if (!interfaces_settings(instance->index, ndis_open_options(), &options, text, sizeof text))
         return refuse(NDIS_STATUS_INVALID_PARAMETER, text);
     status = adapter_open(&interface, &options, parameters->Version, &adapter, text, sizeof text);
     if (status != STATUS_SUCCESS)
@@ -85,6 +105,103 @@ static size_t tell(NDK_ADAPTER *adapter, void (*line)(void *, const char *), voi
     return adapter_left_tell(adapter_from(adapter), line, context);
 }
 
+/* ---- enable, disable ---- */
+
+static void send(NDIS_HANDLE handle, bool enable)
+{
+    NET_PNP_EVENT_NOTIFICATION event = {
+        .Header = {NDIS_OBJECT_TYPE_DEFAULT, NET_PNP_EVENT_NOTIFICATION_REVISION_1,
+                   NDIS_SIZEOF_NET_PNP_EVENT_NOTIFICATION_REVISION_1},
+        .NetPnPEvent = {.NetEvent = enable ? NetEventNDKEnable : NetEventNDKDisable},
+    };
+
+    (void)NdisMNetPnPEvent(handle, &event);
+}
+
+static VOID send_ordered(PVOID parameter, NDIS_HANDLE work)
+{
+    struct event *event = parameter;
+    struct instance *instance = event->of;
+
+    if (!RED("ndis-events-overtake"))
+        ndis_adapter_events_wait(instance->handle, event->number - 1);
+    else if (!event->enable)
+        os_sleep_until(&(struct os_deadline){OS_MONO, os_mono_100ns() + 1000000});
+    send(instance->handle, event->enable);
+    NdisFreeIoWorkItem(work);
+    free(event);
+    os_mutex_lock(&instance->lock);
+    instance->sending--;
+    os_cond_broadcast(&instance->quiet);
+    os_mutex_unlock(&instance->lock);
+}
+
+/* Orders the event that leads to the state, unless that is the state already. */
+static NDIS_STATUS order(struct instance *instance, bool enable)
+{
+    struct event *event = calloc(1, sizeof *event);
+
+    if (event)
+        event->work = NdisAllocateIoWorkItem(instance->handle);
+    if (!event || !event->work) {
+        free(event);
+        return NDIS_STATUS_RESOURCES;
+    }
+    event->of = instance;
+    event->enable = enable;
+    os_mutex_lock(&instance->lock);
+    if (instance->enabled == enable) {
+        os_mutex_unlock(&instance->lock);
+        NdisFreeIoWorkItem(event->work);
+        free(event);
+        return NDIS_STATUS_SUCCESS;
+    }
+    instance->enabled = enable;
+    instance->sending++;
+    event->number = ++instance->ordered;
+    NdisQueueIoWorkItem(event->work, send_ordered, event); /* under the lock: in their order */
+    os_mutex_unlock(&instance->lock);
+    return NDIS_STATUS_SUCCESS;
+}
+
+static NDIS_STATUS set_state(struct instance *instance, struct _SET *set)
+{
+    bool enable;
+
+    set->BytesRead = 0;
+    set->BytesNeeded = sizeof(BOOLEAN);
+    if (!set->InformationBuffer || set->InformationBufferLength != sizeof(BOOLEAN))
+        return NDIS_STATUS_INVALID_LENGTH;
+    enable = *(const BOOLEAN *)set->InformationBuffer != FALSE;
+    set->BytesRead = sizeof(BOOLEAN);
+    if (enable && !instance->allowed)
+        return NDIS_STATUS_ADAPTER_NOT_READY;
+    if (RED("ndis-event-in-handler")) {
+        send(instance->handle, enable);
+        return NDIS_STATUS_SUCCESS;
+    }
+    return order(instance, enable);
+}
+
+static NDIS_STATUS oid_request(NDIS_HANDLE context, PNDIS_OID_REQUEST request)
+{
+    struct instance *instance = context;
+
+    if (request->RequestType == NdisRequestSetInformation &&
+        request->DATA.SET_INFORMATION.Oid == OID_NDK_SET_STATE)
+        return set_state(instance, &request->DATA.SET_INFORMATION);
+    return soft_oids_query(instance->index, request);
+}
+
+/* Every request is answered before the handler returns. */
+static VOID cancel_oid_request(NDIS_HANDLE context, PVOID id)
+{
+    (void)context;
+    (void)id;
+}
+
+/* ---- the driver ---- */
+
 static NDIS_STATUS set_options(NDIS_HANDLE handle, NDIS_HANDLE context)
 {
     NDIS_NDK_PROVIDER_CHARACTERISTICS characteristics = {
@@ -97,10 +214,11 @@ static NDIS_STATUS set_options(NDIS_HANDLE handle, NDIS_HANDLE context)
 
     (void)context;
     ndis_driver_tell(handle, tell);
+    ndis_driver_takes_options(handle);
     return NdisSetOptionalHandlers(handle, &characteristics.Header);
 }
 
-/* Adapter-wide there is no limit but memory; frames and octets of layer 2 are the host's. */
+/* Adapter-wide there is no limit but memory. */
 static void describe(struct instance *instance)
 {
     NDIS_NDK_CAPABILITIES *c = &instance->capabilities;
@@ -120,43 +238,96 @@ static void describe(struct instance *instance)
     c->Header.Size = NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1;
     c->MaxQpCount = c->MaxCqCount = c->MaxMrCount = c->MaxPdCount = UINT32_MAX;
     c->MaxMwCount = c->MaxSrqCount = UINT32_MAX;
-    c->MissingCounterMask = NDIS_NDK_PERFORMANCE_COUNTER_MASK(RDMAInFrames) |
-                            NDIS_NDK_PERFORMANCE_COUNTER_MASK(RDMAOutFrames) |
-                            NDIS_NDK_PERFORMANCE_COUNTER_MASK(RDMAInOctets) |
-                            NDIS_NDK_PERFORMANCE_COUNTER_MASK(RDMAOutOctets);
+    c->MissingCounterMask = 0;
     c->NdkInfo = &instance->info;
+}
+
+static void instance_free(struct instance *instance)
+{
+    os_cond_destroy(&instance->quiet);
+    os_mutex_destroy(&instance->lock);
+    free(instance);
+}
+
+/* *NetworkDirect, 1 where nothing is said. */
+static bool read_keyword(NDIS_HANDLE handle)
+{
+    NDIS_CONFIGURATION_OBJECT object = {
+        .Header = {NDIS_OBJECT_TYPE_CONFIGURATION_OBJECT, NDIS_CONFIGURATION_OBJECT_REVISION_1,
+                   NDIS_SIZEOF_CONFIGURATION_OBJECT_REVISION_1},
+        .NdisHandle = handle,
+    };
+    NDIS_STRING keyword = NETWORK_DIRECT_KEYWORD;
+    PNDIS_CONFIGURATION_PARAMETER value;
+    NDIS_HANDLE configuration;
+    NDIS_STATUS status;
+    bool allowed = true;
+
+    if (NdisOpenConfigurationEx(&object, &configuration) != NDIS_STATUS_SUCCESS)
+        return true;
+    NdisReadConfiguration(&status, &value, configuration, &keyword, NdisParameterInteger);
+    if (status == NDIS_STATUS_SUCCESS)
+        allowed = value->ParameterData.IntegerData != 0;
+    NdisCloseConfiguration(configuration);
+    return allowed;
+}
+
+static NDIS_STATUS set_attributes(struct instance *instance)
+{
+    NDIS_MINIPORT_ADAPTER_ATTRIBUTES registration = {
+        .RegistrationAttributes = {
+            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES,
+                       NDIS_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1,
+                       NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1},
+            .MiniportAdapterContext = instance,
+            .InterfaceType = NdisInterfaceInternal,
+        }};
+    NDIS_MINIPORT_ADAPTER_ATTRIBUTES ndk = {
+        .NDKAttributes = {
+            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES,
+                       NDIS_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1,
+                       NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1},
+            .Enabled = instance->allowed,
+            .NdkCapabilities = &instance->capabilities,
+        }};
+    NDIS_STATUS status = NdisMSetMiniportAttributes(instance->handle, &registration);
+
+    return status == NDIS_STATUS_SUCCESS ? NdisMSetMiniportAttributes(instance->handle, &ndk)
+                                         : status;
 }
 
 static NDIS_STATUS initialize(NDIS_HANDLE handle, NDIS_HANDLE context,
                               PNDIS_MINIPORT_INIT_PARAMETERS parameters)
 {
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES attributes = {
-        .NDKAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES,
-                       NDIS_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1},
-            .Enabled = TRUE,
-        }};
     struct instance *instance = calloc(1, sizeof *instance);
     NDIS_STATUS status;
 
     (void)context;
     if (!instance)
         return NDIS_STATUS_RESOURCES;
+    os_mutex_init(&instance->lock);
+    os_cond_init(&instance->quiet);
     instance->index = parameters->IfIndex;
+    instance->handle = handle;
+    instance->allowed = instance->enabled = read_keyword(handle);
     describe(instance);
-    attributes.NDKAttributes.NdkCapabilities = &instance->capabilities;
-    ndis_adapter_context(handle, instance);
-    status = NdisMSetMiniportAttributes(handle, &attributes);
+    status = set_attributes(instance);
     if (status != NDIS_STATUS_SUCCESS)
-        free(instance);
+        instance_free(instance);
     return status;
 }
 
+/* Nothing is open any more, so an event that pends ends. */
 static VOID halt(NDIS_HANDLE context, NDIS_HALT_ACTION action)
 {
+    struct instance *instance = context;
+
     (void)action;
-    free(context);
+    os_mutex_lock(&instance->lock);
+    while (instance->sending)
+        os_cond_wait(&instance->quiet, &instance->lock);
+    os_mutex_unlock(&instance->lock);
+    instance_free(instance);
 }
 
 static NTSTATUS register_driver(void)
@@ -170,6 +341,10 @@ static NTSTATUS register_driver(void)
         .SetOptionsHandler = set_options,
         .InitializeHandlerEx = initialize,
         .HaltHandlerEx = halt,
+        .OidRequestHandler = oid_request,
+        .CancelOidRequestHandler = cancel_oid_request,
+        .DirectOidRequestHandler = oid_request,
+        .CancelDirectOidRequestHandler = cancel_oid_request,
     };
 
     return driver ? STATUS_SUCCESS
@@ -187,7 +362,7 @@ NTSTATUS soft_miniport_bring_up(NET_IFINDEX index, char *error, size_t size)
         return STATUS_SUCCESS;
     if (!interfaces_ready(error, size))
         return STATUS_INVALID_PARAMETER;
-    found = find(index, &interface);
+    found = interfaces_find(index, &interface);
     if (found < 0) {
         snprintf(error, size, "cannot list the interfaces (error %d)", -found);
         return STATUS_INSUFFICIENT_RESOURCES;

@@ -131,7 +131,7 @@ static struct os_addr to_host(const struct os_interface *interface, const struct
     return is_link_local(ndk) ? zoned : *ndk;
 }
 
-static struct os_addr to_ndk(const struct os_interface *interface, const struct os_addr *host)
+struct os_addr address_ndk_on(const struct os_interface *interface, const struct os_addr *host)
 {
     struct os_addr ndk;
 
@@ -160,13 +160,13 @@ bool address_get(const struct adapter *adapter, CONST SOCKADDR *from, ULONG leng
 
 struct os_addr address_ndk(const struct adapter *adapter, const struct os_addr *host)
 {
-    return to_ndk(&adapter->interface, host);
+    return address_ndk_on(&adapter->interface, host);
 }
 
 NTSTATUS address_put(const struct adapter *adapter, const struct os_addr *host,
                      ADDRESS_FAMILY family, PSOCKADDR out, ULONG *length)
 {
-    struct os_addr ndk = to_ndk(&adapter->interface, host);
+    struct os_addr ndk = address_ndk_on(&adapter->interface, host);
 
     if (family == AF_INET && ndk.family == OS_FAMILY_V6)
         ndk = *host;
@@ -178,7 +178,7 @@ NTSTATUS address_put(const struct adapter *adapter, const struct os_addr *host,
 const char *address_text(const struct adapter *adapter, const struct os_addr *host, bool with_port,
                          char text[OS_ADDR_TEXT_MAX])
 {
-    struct os_addr ndk = to_ndk(&adapter->interface, host);
+    struct os_addr ndk = address_ndk_on(&adapter->interface, host);
 
     return os_addr_text(&ndk, with_port, text);
 }

@@ -47,7 +47,8 @@ bool address_get(const struct adapter *adapter, CONST SOCKADDR *from, ULONG leng
  * asks; 0: the address's own. */
 NTSTATUS address_put(const struct adapter *adapter, const struct os_addr *host,
                      ADDRESS_FAMILY family, PSOCKADDR out, ULONG *length);
-/* The NDK address of a host address, and as text. */
+/* The NDK address of a host address on an interface; the same for an adapter's, and as text. */
+struct os_addr address_ndk_on(const struct os_interface *interface, const struct os_addr *host);
 struct os_addr address_ndk(const struct adapter *adapter, const struct os_addr *host);
 const char *address_text(const struct adapter *adapter, const struct os_addr *host, bool with_port,
                          char text[OS_ADDR_TEXT_MAX]);
