@@ -33,6 +33,8 @@
  *   SOFTNDK_WSK_TELL_S  a WSK release or deregistration that waits so many seconds tells for what,
  *                     and again each time as long; 5, 0: never
  *   SOFTNDK_WSK_LATE_MS  WSK's provider comes so late, for WskCaptureProviderNPI to wait for; 0
+ *   SOFTNDK_STAT      0: this process is not shown by ndkstat; or the directory, by its whole path,
+ *                     that its socket is in; default: see docs/ndkstat.md; read at the first open
  *   SOFTNDK_TOLERANT  1: an adapter close inside a callback leaks instead of aborting
  */
 #ifndef SOFTNDK_SOFTNDK_H

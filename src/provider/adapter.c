@@ -23,7 +23,9 @@
 #include "provider/adapter_info.h"
 #include "provider/adapter_left.h"
 #include "provider/adapter_slots.h"
+#include "provider/adapter_tell.h"
 #include "provider/origin.h"
+#include "stat/server.h"
 
 #define CLOSE_PATIENCE_US 5000000u
 #define CLOSE_LIST_MAX    16
@@ -207,6 +209,7 @@ NTSTATUS adapter_open(const struct os_interface *interface, const struct options
     }
     adapter->object.home = engine_shard_next();
     open_insert(adapter);
+    stat_get(adapter_tell);
     log_info("adapter #%u: opened on %s (index %u), NDKPI %u.%u", adapter->object.id,
              interface->name, interface->index, runs.Major, runs.Minor);
     *out = adapter;
@@ -322,6 +325,7 @@ void adapter_close(struct adapter *adapter)
         return;
     }
     close_wait(adapter);
+    stat_put();
     os_mutex_lock(&adapter->table_lock);
     lams = adapter->outstanding_lams;
     os_mutex_unlock(&adapter->table_lock);

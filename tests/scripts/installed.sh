@@ -39,7 +39,7 @@ END
 try() {
     prefix=$1
     rm -rf out && mkdir out
-    for tool in softndk-run softndk-cc ndkinfo ndkping ndkstatus ndkconform; do
+    for tool in softndk-run softndk-cc ndkinfo ndkping ndkstat ndkstatus ndkconform; do
         "$prefix/bin/$tool" --version >said || fail "$prefix: $tool"
         grep -q "^$tool [0-9]" said || fail "$prefix: $tool --version"
     done
@@ -76,8 +76,10 @@ try() {
         fail "$prefix: the source or the build is asked"
     fi
     echo "installed: $prefix: find_package: good"
-    [ ! -d "$build/share/man" ] || [ -f "$prefix/share/man/man1/softndk-run.1" ] ||
-        [ -f "$prefix/share/man/man1/softndk-run.1.gz" ] || fail "$prefix: no manual pages"
+    for page in softndk-run ndkping ndkstat; do
+        [ ! -d "$build/share/man" ] || [ -f "$prefix/share/man/man1/$page.1" ] ||
+            [ -f "$prefix/share/man/man1/$page.1.gz" ] || fail "$prefix: no manual page $page"
+    done
 }
 
 DESTDIR=$scratch/staging quiet cmake --install "$build" --prefix /opt/softndk
