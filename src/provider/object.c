@@ -281,12 +281,13 @@ static void reason_keep(struct object *object, enum log_level level, const char 
 
     if (log_on(level))
         log_write(level, "%s", text);
-    reason = strdup(text);
-    if (!reason)
-        return; /* the older reason stays */
+    reason = strdup(text); /* without memory none is kept: an older one would be of another call */
+    if (!reason && RED("object-older-reason-stays"))
+        return;
     os_mutex_lock(&object->adapter->table_lock);
     old = object->reason;
     object->reason = reason;
+    object->reason_lost = !reason;
     os_mutex_unlock(&object->adapter->table_lock);
     free(old);
 }
@@ -325,9 +326,12 @@ bool object_reason(struct object *object, char *text, size_t size)
     bool found;
 
     os_mutex_lock(&object->adapter->table_lock);
-    found = object->reason != NULL;
+    found = object->reason || object->reason_lost;
     if (size)
-        snprintf(text, size, "%s", found ? object->reason : "");
+        snprintf(text, size, "%s",
+                 object->reason        ? object->reason
+                 : object->reason_lost ? "there was no memory to keep the reason"
+                                       : "");
     os_mutex_unlock(&object->adapter->table_lock);
     return found;
 }

@@ -81,6 +81,7 @@ struct object {
     struct strand *strand; /* from object_strand(), or NULL */
     struct object *live_next, *live_previous; /* adapter's table */
     char *reason;                             /* last failure, or NULL; table lock */
+    bool reason_lost;                         /* the last one: there was no memory for it */
     struct origin *origin;                    /* who made it, or NULL: not recorded */
 };
 
