@@ -353,7 +353,7 @@ VOID end_disconnected(PVOID context, ULONG reason)
     KeSetEvent(&end->disconnected, 0, FALSE);
 }
 
-static VOID end_disconnected_plain(PVOID context)
+VOID end_disconnected_plain(PVOID context)
 {
     end_disconnected(context, 0);
 }

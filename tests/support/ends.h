@@ -114,6 +114,7 @@ void end_open_on(struct end *end, const char *interface, const char *options);
 /* Whatever is still there, connector first. */
 void end_close(struct end *end);
 VOID end_disconnected(PVOID context, ULONG reason); /* context: the end */
+VOID end_disconnected_plain(PVOID context);
 
 struct listening {
     NDK_LISTENER *listener;

@@ -91,9 +91,14 @@ static void accept_it(struct world *w, struct attempt *a)
     struct end *s = &w->bed.pair.server;
 
     wait_init(&a->accept);
-    a->accepting =
-        s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 8, 8, (PVOID) "defg", 4,
-                                            end_disconnected, s, wait_request, &a->accept);
+    if (w->plain)
+        a->accepting =
+            s->connector->Dispatch->NdkAccept(s->connector, s->qp, 8, 8, (PVOID) "defg", 4,
+                                              end_disconnected_plain, s, wait_request, &a->accept);
+    else
+        a->accepting =
+            s->connector->Dispatch->NdkAcceptEx(s->connector, s->qp, 8, 8, (PVOID) "defg", 4,
+                                                end_disconnected, s, wait_request, &a->accept);
     wait_until(answered(&a->connect, a->connecting) || answered(&a->accept, a->accepting),
                "the answer of the connect or of the accept");
     if (answered(&a->accept, a->accepting) &&
@@ -101,6 +106,20 @@ static void accept_it(struct world *w, struct attempt *a)
         CLOSE(s->connector, NdkCloseConnector);
         s->connector = NULL;
     }
+}
+
+static NTSTATUS complete_it(struct world *w, struct attempt *a)
+{
+    struct end *c = &w->bed.pair.client;
+
+    wait_init(&a->complete);
+    if (w->plain)
+        a->completing = c->connector->Dispatch->NdkCompleteConnect(
+            c->connector, end_disconnected_plain, c, wait_request, &a->complete);
+    else
+        a->completing = c->connector->Dispatch->NdkCompleteConnectEx(c->connector, end_disconnected,
+                                                                     c, wait_request, &a->complete);
+    return wait_end(&a->complete, a->completing);
 }
 
 static void lose(struct world *w)
@@ -130,9 +149,7 @@ static NTSTATUS connect_act(struct world *w)
     status = wait_end(&a.connect, a.connecting);
     if (status == STATUS_SUCCESS) {
         wait_init(&a.complete);
-        a.completing = c->connector->Dispatch->NdkCompleteConnectEx(c->connector, end_disconnected,
-                                                                    c, wait_request, &a.complete);
-        status = wait_end(&a.complete, a.completing);
+        status = complete_it(w, &a);
     }
     if (status != STATUS_SUCCESS) { /* the server's accept is answered by our close */
         CLOSE(c->connector, NdkCloseConnector);
@@ -144,6 +161,13 @@ static NTSTATUS connect_act(struct world *w)
     if (status != STATUS_SUCCESS)
         lose(w);
     return status;
+}
+
+/* With the calls of NDKPI 1.1. */
+static NTSTATUS connect_plain_act(struct world *w)
+{
+    w->plain = true;
+    return connect_act(w);
 }
 
 static NTSTATUS reject_act(struct world *w)
@@ -296,6 +320,14 @@ static const struct scenario scenarios[] = {
     {"connect, accept, complete connect",
      setup_ends,
      connect_act,
+     lose,
+     teardown_ends,
+     true,
+     0,
+     {STATUS_CONNECTION_REFUSED, STATUS_CONNECTION_ABORTED, LOST}},
+    {"connect, accept, complete connect of NDKPI 1.1",
+     setup_ends,
+     connect_plain_act,
      lose,
      teardown_ends,
      true,

@@ -156,6 +156,39 @@ static NTSTATUS moderate_act(struct world *w)
     return cq->Dispatch->NdkControlCqInterruptModeration(cq, 1000, 8);
 }
 
+/* ---- a refusal ------------------------------------------------------------------------------ */
+
+/* An older sentence of the same object. */
+static void refused_setup(struct world *w)
+{
+    NDK_ADAPTER *a;
+    NDK_ADAPTER_INFO info;
+    ULONG size = 1;
+
+    setup_end(w);
+    a = w->end.adapter;
+    if (a->Dispatch->NdkQueryAdapterInfo(a, &info, &size) == STATUS_SUCCESS)
+        test_fail("NdkQueryAdapterInfo took a small buffer");
+}
+
+/* Without memory for its sentence the status is what it was, and the older one is gone. */
+static NTSTATUS refused_act(struct world *w)
+{
+    NDK_ADAPTER *a = w->end.adapter;
+    struct wait wait;
+    NDK_CQ *cq = NULL;
+    NTSTATUS status;
+    char text[400];
+
+    wait_init(&wait);
+    status =
+        wait_end(&wait, a->Dispatch->NdkCreateCq(a, 0, NULL, NULL, NULL, wait_create, &wait, &cq));
+    softndk_reason(&a->Header, text, sizeof text);
+    if (!strstr(text, "NdkCreateCq") && !strstr(text, "no memory"))
+        test_fail("the reason of another call: %s", text);
+    return status == STATUS_INVALID_PARAMETER ? STATUS_SUCCESS : status;
+}
+
 /* ---- over a shared endpoint ----------------------------------------------------------------- */
 
 static void setup_shared(struct world *w)
@@ -213,6 +246,7 @@ static const struct scenario scenarios[] = {
     {"NdkResizeCq, growing", setup_end, grow_act, grow_undo, teardown_end, false, 0, {0}},
     {"NdkResizeCq, shrinking", grown_setup, shrink_act, NULL, teardown_end, false, 0, {0}},
     {"NdkControlCqInterruptModeration", setup_end, moderate_act, NULL, teardown_end, false, 0, {0}},
+    {"a refusal's sentence", refused_setup, refused_act, NULL, teardown_end, false, 0, {0}},
     {"NdkConnectWithSharedEndpoint",
      setup_shared,
      shared_act,

@@ -24,6 +24,7 @@ struct world {
     struct lam lam;
     NDK_SRQ *srq;
     ULONG rounds;
+    bool plain; /* calls of NDKPI 1.1 where later ones exist */
 };
 
 struct scenario {
