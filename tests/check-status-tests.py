@@ -229,7 +229,8 @@ may come either way. A `*` marks a code that NDKPI leaves to the provider and so
 The last two columns of a function's table name the test, `program:function`, in which the status
 comes as the return value, and the one in which it comes through the callback, or say why it cannot.
 `-`: it has no such half. The list being open-ended needs no test. Where no cause makes a status come in
-that half, `status_injected_test` asks for it (`SOFTNDK_FAIL`) and checks what the consumer sees.
+that half, `status_injected_test` or `status_injected_connect_test` asks for it (`SOFTNDK_FAIL`) and checks
+what the consumer sees.
 """
 
 
