@@ -18,6 +18,8 @@
 /* A directory that exists, or with `make` one that is made (its parent exists): of this user, with
  * mode 0700, not a link. Its descriptor, or -errno and why in words. */
 int os_local_dir(const char *path, bool make, char *why, size_t size);
+/* Is it a directory of this user's? */
+bool os_local_owned(const char *path);
 /* Calls fn for each name in it, in no order, at most `most` times. 0 or -errno. */
 int os_local_names(int dir, unsigned most, void (*fn)(void *context, const char *name),
                    void *context);

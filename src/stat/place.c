@@ -54,8 +54,12 @@ void stat_places(const char *chosen, const char *runtime, uint32_t user, bool al
 
 void stat_places_here(bool all, struct stat_places *out)
 {
-    stat_places(secure_getenv("SOFTNDK_STAT"), secure_getenv("XDG_RUNTIME_DIR"), os_user(), all,
-                out);
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+    /* After su it may still be the other user's, who could not use what we made there. */
+    if (runtime && !os_local_owned(runtime) && !RED("stat-runtime-of-anyone"))
+        runtime = NULL;
+    stat_places(secure_getenv("SOFTNDK_STAT"), runtime, os_user(), all, out);
 }
 
 void stat_name(uint32_t pid, char name[STAT_NAME_MAX])

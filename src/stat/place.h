@@ -5,9 +5,9 @@
  *
  *   SOFTNDK_STAT=/DIRECTORY   that directory, made if its parent is there; no other
  *   SOFTNDK_STAT=0            none: this process does not show itself
- *   otherwise                 softndk in XDG_RUNTIME_DIR; softndk-UID in /tmp. A process takes the
- *                             first that is good, ndkstat looks into both, and into softndk in
- *                             /run/user/UID, since not every process of a user has the variable
+ *   otherwise                 softndk in XDG_RUNTIME_DIR, if that is the user's; softndk-UID in
+ *                             /tmp. A process takes the first that is good, ndkstat looks into
+ * both, and into softndk in /run/user/UID, since not every process of a user has the variable
  *
  * No state, no lock.
  */

@@ -55,6 +55,26 @@ static void places_come_from_the_environment(void **state)
     assert_string_equal(paths(NULL, longer, false), "/tmp/softndk-1000");
 }
 
+/* As after su, which leaves the variable as it was. */
+static void a_runtime_directory_of_another_user_is_none(void **state)
+{
+    struct stat_places places;
+    char path[sizeof scratch + 10];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/softndk", scratch);
+    unsetenv("SOFTNDK_STAT");
+    setenv("XDG_RUNTIME_DIR", scratch, 1);
+    stat_places_here(false, &places);
+    assert_int_equal(places.count, 2);
+    assert_string_equal(places.path[0], path);
+    atomic_store(&os_local_user, (int64_t)os_user() + 1);
+    stat_places_here(false, &places);
+    atomic_store(&os_local_user, -1);
+    assert_int_equal(places.count, 1);
+    assert_string_not_equal(places.path[0], path);
+}
+
 static void names_stand_for_processes(void **state)
 {
     char name[STAT_NAME_MAX];
@@ -204,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_come_from_the_environment),
+        cmocka_unit_test(a_runtime_directory_of_another_user_is_none),
         cmocka_unit_test(names_stand_for_processes),
         cmocka_unit_test(a_directory_is_this_users_alone),
         cmocka_unit_test(what_the_dead_left_is_removed),

@@ -127,6 +127,56 @@ stopped() {
     expect_rows 2 "^  Kernel .* $server\$" "a stopped process"
 }
 
+# A process at many sockets, whose answers are none: each is named, and nothing else is lost.
+strange_answers() {
+    python3 - "$SOFTNDK_STAT" >"$scratch/strange.out" <<'END' &
+import os, socket, sys
+first = b'{"kind":"process","format":1,"softndk":"9","pid":1,"program":"x"}\n'
+answers = [
+    b"hello\n",
+    b"\0\n{}\n",
+    b'{"kind":"process","format":2}\n',
+    b'{"kind":"end","complete":true}\n',
+    first,
+    first + b'{"kind":"listener"',
+    first + b'{"kind":"a\\u12"}\n',
+    first + b'{"kind":"listener","index":-1}\n',
+    first + b'{"index":99999999999999999999}\n',
+    first + b'{"kind":["x"]}\n',
+    first + b'{"kind":"a"}}\n',
+    first + b'{"kind":"end","complete":false}\n',
+]
+paths = [f"{sys.argv[1]}/{2000000000 + number}.sock" for number in range(len(answers))]
+listening = [socket.socket(socket.AF_UNIX) for path in paths]
+for one, path in zip(listening, paths):
+    one.bind(path)
+    one.listen()
+print("listening", flush=True)
+for one, path, answer in zip(listening, paths, answers):
+    taken, _ = one.accept()
+    taken.sendall(answer)
+    taken.close()
+    os.unlink(path)
+END
+    strange=$!
+    started="$started $strange"
+    wait_until 20 grep -q listening "$scratch/strange.out" || fail "no strange process"
+    ask
+    expect_status 1 "strange answers"
+    expect_rows 3 '^  Kernel ' "beside strange answers"
+    sort "$scratch/stat.err" | uniq -c | sed "s/^ *//; s/process $strange: //" >"$scratch/said.out"
+    for line in "1 ndkstat: line 1 of its answer cannot be read" \
+        "5 ndkstat: line 2 of its answer cannot be read" \
+        "1 ndkstat: answers in another format (have 2, need 1)" \
+        "1 ndkstat: answers in another format (have 0, need 1)" \
+        "1 ndkstat: its answer ends after 0 lines, before its end" \
+        "2 ndkstat: its answer ends after 1 lines, before its end" \
+        "1 ndkstat: has more open than it could tell"; do
+        expect_text said.out "$line" "strange answers"
+    done
+    join "$strange" 20
+}
+
 # What a killed process leaves is not shown, and goes.
 killed() {
     kill -KILL "$client"
@@ -213,6 +263,9 @@ else
     say "no python3: JSON is not read"
 fi
 repeated
+if command -v python3 >/dev/null 2>&1; then
+    strange_answers
+fi
 stopped
 killed
 not_shown

@@ -78,6 +78,13 @@ int os_local_dir(const char *path, bool make, char *why, size_t size)
     return rc < 0 ? rc : fd;
 }
 
+bool os_local_owned(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == own_user();
+}
+
 int os_local_names(int dir, unsigned most, void (*fn)(void *context, const char *name),
                    void *context)
 {
