@@ -13,6 +13,10 @@
 
 #define STATUS_SUCCESS                         ((NTSTATUS)0x00000000)
 #define STATUS_WAIT_0                          ((NTSTATUS)0x00000000)
+#define STATUS_WAIT_1                          ((NTSTATUS)0x00000001)
+#define STATUS_WAIT_2                          ((NTSTATUS)0x00000002)
+#define STATUS_WAIT_3                          ((NTSTATUS)0x00000003)
+#define STATUS_WAIT_63                         ((NTSTATUS)0x0000003F)
 #define STATUS_ABANDONED_WAIT_0                ((NTSTATUS)0x00000080)
 #define STATUS_USER_APC                        ((NTSTATUS)0x000000C0)
 #define STATUS_ALERTED                         ((NTSTATUS)0x00000101)

@@ -24,6 +24,7 @@ static const struct {
     const char *parameter[4];
 } known[] = {
     {0x0A, "IRQL_NOT_LESS_OR_EQUAL", {"address", "IRQL", "access", "instruction"}},
+    {0x0C, "MAXIMUM_WAIT_OBJECTS_EXCEEDED", {NULL, NULL, NULL, NULL}},
     {0x18, "REFERENCE_BY_POINTER", {"object type", "object", NULL, NULL}},
     {0x19, "BAD_POOL_HEADER", {"kind", "block", NULL, NULL}},
     {0x1A, "MEMORY_MANAGEMENT", {"kind", NULL, NULL, NULL}},

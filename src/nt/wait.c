@@ -14,29 +14,20 @@
 
 enum { BUCKETS = 64 }; /* a power of two; only unrelated objects contend for one */
 
-struct waiter {
-    struct waiter *next;
-    struct waiter *prev;
-    const void *object;
-    bool released;
-    os_cond woken;
-};
-
-/* Waiters in the order of their arrival, those of all objects of the bucket mixed. */
-struct nt_bucket {
-    os_mutex lock;
-    struct waiter *first;
-    struct waiter *last;
-};
-
 static struct nt_bucket buckets[BUCKETS] = {
     [0 ... BUCKETS - 1] = {.lock = OS_MUTEX_INITIALIZER},
 };
 
-struct nt_bucket *nt_wait_lock(const void *object)
+struct nt_bucket *nt_wait_bucket(const void *object)
 {
     uintptr_t n = (uintptr_t)object >> 4;
-    struct nt_bucket *b = &buckets[(n ^ (n >> 6) ^ (n >> 12)) & (BUCKETS - 1)];
+
+    return &buckets[(n ^ (n >> 6) ^ (n >> 12)) & (BUCKETS - 1)];
+}
+
+struct nt_bucket *nt_wait_lock(const void *object)
+{
+    struct nt_bucket *b = nt_wait_bucket(object);
 
     os_mutex_lock(&b->lock);
     return b;
@@ -47,7 +38,7 @@ void nt_wait_unlock(struct nt_bucket *b)
     os_mutex_unlock(&b->lock);
 }
 
-static void waiter_link(struct nt_bucket *b, struct waiter *w)
+void nt_wait_link(struct nt_bucket *b, struct nt_waiter *w)
 {
     w->next = NULL;
     w->prev = b->last;
@@ -55,25 +46,40 @@ static void waiter_link(struct nt_bucket *b, struct waiter *w)
     b->last = w;
 }
 
-static void waiter_unlink(struct nt_bucket *b, struct waiter *w)
+void nt_wait_unlink(struct nt_bucket *b, struct nt_waiter *w)
 {
     *(w->prev ? &w->prev->next : &b->first) = w->next;
     *(w->next ? &w->next->prev : &b->last) = w->prev;
 }
 
-static struct waiter *next_waiter_of(struct waiter *w, const void *object)
+static struct nt_waiter *next_waiter_of(struct nt_waiter *w, const void *object)
 {
     while (w && w->object != object)
         w = w->next;
     return w;
 }
 
-/* Ends one wait. The signal is sent with the lock held, since w is gone once its thread runs. */
-static void waiter_release(struct nt_bucket *b, struct waiter *w)
+/* Ends one wait, or tells a wait for all to look again. Whether the signal is spent on it. The
+ * condition is signalled with the lock held, since w is gone once its thread runs. */
+static bool waiter_release(struct nt_bucket *b, struct nt_waiter *w)
 {
-    waiter_unlink(b, w);
-    w->released = true;
-    os_cond_signal(&w->woken);
+    struct nt_group *g = w->group;
+    bool spent;
+
+    if (!g) {
+        nt_wait_unlink(b, w);
+        w->released = true;
+        os_cond_signal(&w->woken);
+        return true;
+    }
+    os_mutex_lock(&g->lock);
+    spent = !g->all && (g->taken < 0 || RED("nt-wait-any-spends-two"));
+    if (spent)
+        g->taken = w->index;
+    g->looked = false;
+    os_cond_signal(&g->changed);
+    os_mutex_unlock(&g->lock);
+    return spent;
 }
 
 bool nt_wait_any(const struct nt_bucket *b, const void *object)
@@ -83,43 +89,47 @@ bool nt_wait_any(const struct nt_bucket *b, const void *object)
 
 bool nt_wait_release_one(struct nt_bucket *b, const void *object)
 {
-    struct waiter *w = next_waiter_of(b->first, object);
+    struct nt_waiter *w = next_waiter_of(b->first, object);
 
     if (w && RED("nt-event-lost-wakeup"))
         w = NULL;
-    if (w)
-        waiter_release(b, w);
-    return w != NULL;
+    while (w) {
+        struct nt_waiter *following = w->next;
+
+        if (waiter_release(b, w))
+            return true;
+        w = next_waiter_of(following, object);
+    }
+    return false;
 }
 
 unsigned nt_wait_release_all(struct nt_bucket *b, const void *object)
 {
-    struct waiter *w = next_waiter_of(b->first, object);
+    struct nt_waiter *w = next_waiter_of(b->first, object);
     unsigned count = 0;
 
     if (w && RED("nt-event-lost-wakeup"))
         w = NULL;
     while (w) {
-        struct waiter *following = w->next;
+        struct nt_waiter *following = w->next;
 
-        waiter_release(b, w);
+        count += waiter_release(b, w);
         w = next_waiter_of(following, object);
-        count++;
     }
     return count;
 }
 
 bool nt_wait_sleep(struct nt_bucket *b, const void *object, const struct os_deadline *until)
 {
-    struct waiter w = {.object = object, .woken = OS_COND_INITIALIZER};
+    struct nt_waiter w = {.object = object, .woken = OS_COND_INITIALIZER};
     bool in_time = true;
 
-    waiter_link(b, &w);
+    nt_wait_link(b, &w);
     while (!w.released && in_time)
         in_time = os_cond_wait_deadline(&w.woken, &b->lock, until);
     /* A wake-up that crossed the deadline counts: the signal was spent on this waiter. */
     if (!w.released)
-        waiter_unlink(b, &w);
+        nt_wait_unlink(b, &w);
     os_cond_destroy(&w.woken);
     return w.released;
 }
@@ -176,10 +186,21 @@ LONG nt_header_signal(DISPATCHER_HEADER *header)
     return old;
 }
 
-static bool is_waitable(unsigned type)
+bool nt_header_waitable(const DISPATCHER_HEADER *header)
 {
+    unsigned type = header->Type;
+
     return type <= NT_EVENT_SYNCHRONIZATION || type == NT_THREAD || type == NT_TIMER_NOTIFICATION ||
            type == NT_TIMER_SYNCHRONIZATION;
+}
+
+void nt_header_consume(DISPATCHER_HEADER *header)
+{
+    unsigned type = header->Type;
+
+    if ((type == NT_EVENT_SYNCHRONIZATION || type == NT_TIMER_SYNCHRONIZATION) &&
+        !RED("nt-event-not-consumed"))
+        header->SignalState = 0;
 }
 
 NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
@@ -201,12 +222,10 @@ NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR
 
     b = nt_wait_lock(header);
     type = header->Type;
-    if (!is_waitable(type)) {
+    if (!nt_header_waitable(header)) {
         status = STATUS_INVALID_PARAMETER;
     } else if (header->SignalState > 0) {
-        if ((type == NT_EVENT_SYNCHRONIZATION || type == NT_TIMER_SYNCHRONIZATION) &&
-            !RED("nt-event-not-consumed"))
-            header->SignalState = 0;
+        nt_header_consume(header);
     } else if (at_once || !nt_wait_sleep(b, header, &until)) {
         status = STATUS_TIMEOUT;
     }

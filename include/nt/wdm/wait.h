@@ -75,6 +75,30 @@ LONG KeReadStateEvent(PRKEVENT Event);
 NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
                                BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 
+/* The most objects that one call waits for, and how many of them without a WaitBlockArray. */
+#define MAXIMUM_WAIT_OBJECTS 64
+#define THREAD_WAIT_OBJECTS  3
+
+typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
+
+/* Room for one object of a wait for several. Opaque. */
+typedef struct _KWAIT_BLOCK {
+    PVOID Reserved[6];
+} KWAIT_BLOCK, *PKWAIT_BLOCK, *PRKWAIT_BLOCK;
+
+/*
+ * Waits until one (WaitAny) or all (WaitAll) of Count objects are signalled. Timeout and IRQL are
+ * as above. More than THREAD_WAIT_OBJECTS objects need a WaitBlockArray of Count entries, more
+ * than MAXIMUM_WAIT_OBJECTS cannot be waited for: both are bug check 0x0C.
+ * Returns STATUS_WAIT_0 + index of the object whose signal ended the wait, the lowest when several
+ * are signalled; STATUS_SUCCESS (WaitAll); STATUS_TIMEOUT. WaitAny changes the state of that one
+ * object, WaitAll of all or, at a timeout, of none.
+ */
+NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                  KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout,
+                                  PKWAIT_BLOCK WaitBlockArray);
+
 SOFTNDK_END_C
 
 #endif /* SOFTNDK_WDM_WAIT_H */
