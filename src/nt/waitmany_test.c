@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ struct wait {
     WAIT_TYPE type;
     pthread_t thread;
     NTSTATUS status; /* read after the join */
+    atomic_bool ended;
 };
 
 static void *wait_main(void *argument)
@@ -56,6 +58,7 @@ static void *wait_main(void *argument)
     struct wait *w = argument;
 
     w->status = wait_many(w->events, w->count, w->type, -(int64_t)LIMIT_S * 1000 * MS);
+    atomic_store(&w->ended, true);
     return NULL;
 }
 
@@ -66,7 +69,7 @@ static void wait_start(struct wait *w, KEVENT *events, ULONG count, WAIT_TYPE ty
     for (ULONG i = 0; i < count; i++)
         w->events[i] = &events[i];
     assert_int_equal(pthread_create(&w->thread, NULL, wait_main, w), 0);
-    AWAIT(is_waited_for(&events[count - 1]));
+    AWAIT(is_waited_for(&events[count - 1]) || atomic_load(&w->ended));
 }
 
 static NTSTATUS wait_end(struct wait *w)
@@ -197,7 +200,7 @@ static void each_signal_ends_one_wait(void **state)
     any.events[0] = &e[4];
     any.events[1] = &e[0];
     assert_int_equal(pthread_create(&any.thread, NULL, wait_main, &any), 0);
-    AWAIT(is_waited_for(&e[4]));
+    AWAIT(is_waited_for(&e[4]) || atomic_load(&any.ended));
     KeSetEvent(&e[0], 0, FALSE); /* the wait for all is first in the queue, but not ready */
     assert_int_equal(wait_end(&any), STATUS_WAIT_0 + 1);
     assert_int_equal(KeReadStateEvent(&e[0]), 0);
@@ -311,11 +314,12 @@ static void timers_count_too(void **state)
 
 static void too_many(void *count)
 {
-    KWAIT_BLOCK blocks[1];
+    KWAIT_BLOCK block;
+    PKWAIT_BLOCK blocks = *(ULONG *)count > MAXIMUM_WAIT_OBJECTS ? &block : NULL;
     PVOID objects[1] = {NULL};
 
     KeWaitForMultipleObjects(*(ULONG *)count, objects, WaitAny, Executive, KernelMode, FALSE, NULL,
-                             *(ULONG *)count > MAXIMUM_WAIT_OBJECTS ? blocks : NULL);
+                             blocks);
 }
 
 static void misuse_is_told(void **state)
