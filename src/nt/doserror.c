@@ -16,6 +16,10 @@ static const struct {
     ULONG error;
 } table[] = {
     {STATUS_SUCCESS, 0},
+    {STATUS_WAIT_1, 731},
+    {STATUS_WAIT_2, 732},
+    {STATUS_WAIT_3, 733},
+    {STATUS_WAIT_63, 734},
     {STATUS_ABANDONED_WAIT_0, 735},
     {STATUS_USER_APC, 737},
     {STATUS_ALERTED, 739},
