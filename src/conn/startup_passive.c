@@ -39,7 +39,8 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct
     err = conn_watch(conn, home);
     if (err == 0) {
         meaning_list(conn); /* only what ends through conn_final() may stand there */
-        conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
+        if (!RED("startup-request-untimed"))
+            conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
     } else {
         conn->started = false;
         atomic_store(&conn->state, CONN_NEW);

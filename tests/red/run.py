@@ -17,7 +17,7 @@ topics, options.
 First each test runs without a breach, once for each environment listed, and must pass. Then each
 case runs with its breach and must fail: a status other than 0, a crash, or no end within a time
 that is a multiple of what the run without a breach took (PATIENCE), at most the timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
-nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/ and tests/spin/ and every
+nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/, tests/spin/ and tests/attack/ and every
 fuzz target (with its corpus) has a breach listed, every RED("name") of src/ is listed, and every
 listed name exists in src/.
 
@@ -142,7 +142,7 @@ def tests_in_sources():
             tests[f"{folder}_{path.stem}"] = str(path.relative_to(ROOT))
     for path in sorted((ROOT / "tests/fuzz").glob("fuzz_*.c")):
         tests[path.stem] = str(path.relative_to(ROOT))
-    for name in ("spin", "scale"):
+    for name in ("spin", "scale", "attack"):
         tests[name] = f"tests/{name}/{name}_test.c"
     return tests
 

@@ -279,7 +279,8 @@ static inline void bench_close(struct bench *b)
 
     for (int i = 0; i < 5; i++)
         bench_forget(all[i]);
-    CLOSE(b->listening.listener, NdkCloseListener);
+    if (b->listening.listener) /* a test may have closed it */
+        CLOSE(b->listening.listener, NdkCloseListener);
     CLOSE(b->foreign_pd, NdkClosePd);
     CLOSE(b->pd, NdkClosePd);
     softndk_close_adapter(b->adapter);
