@@ -2,7 +2,7 @@
 /*
  * MPA startup with the end as initiator: its Request, every kind of Reply of a foreign responder,
  * the ready-to-receive message, and the ends in between (W-1..W-13, W-18..W-20, W-33..W-46 and the
- * rows of M-2..M-19 that concern a Reply). Names carry the row's number.
+ * rows of M-1..M-19 that concern a Reply). Names carry the row's number.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +138,7 @@ static void W_3_W_13_revision_1(void **state)
 
 /* ---- Replies that end the attempt ----------------------------------------------------------- */
 
-enum cut { WHOLE, TRICKLED, THEN_FIN, THEN_RST };
+enum cut { ENDED, THEN_FIN, THEN_RST };
 
 struct bad {
     const char *name;
@@ -153,13 +153,13 @@ struct bad {
 #define REPLY(tail) KEY tail, sizeof(KEY tail) - 1
 
 static const struct bad bads[] = {
-    {"M-2 Request for a Reply", "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x40\x08", 24, WHOLE, 0,
+    {"M-2 Request for a Reply", "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x40\x08", 24, ENDED, 0,
      0},
-    {"M-3 HTTP", "HTTP/1.1 400 Bad Request\r\n", 26, WHOLE, 0, 0},
-    {"M-3 the first octet", "H", 1, WHOLE, 0, 0},
-    {"M-3 the last octet of the key", "MPA ID Rep Framf", 16, WHOLE, 0, 0},
-    {"M-4 513 octets", REPLY("\x50\x02\x02\x01"), WHOLE, 0, 0},
-    {"M-4 65535 octets", REPLY("\x50\x02\xff\xff"), TRICKLED, 0, 0},
+    {"M-3 HTTP", "HTTP/1.1 400 Bad Request\r\n", 26, ENDED, 0, 0},
+    {"M-3 the first octet", "H", 1, ENDED, 0, 0},
+    {"M-3 the last octet of the key", "MPA ID Rep Framf", 16, ENDED, 0, 0},
+    {"M-4 513 octets", REPLY("\x50\x02\x02\x01"), ENDED, 0, 0},
+    {"M-4 65535 octets", REPLY("\x50\x02\xff\xff"), ENDED, 0, 0},
     {"M-6 FIN at once", "", 0, THEN_FIN, 0, 0},
     {"M-6 FIN in the key", KEY, 7, THEN_FIN, 0, 0},
     {"M-6 FIN in the header", REPLY("\x50\x02\x00"), THEN_FIN, 0, 0},
@@ -167,22 +167,22 @@ static const struct bad bads[] = {
     {"M-7 RST at once", "", 0, THEN_RST, 0, 0},
     {"M-7 RST in the key", KEY, 7, THEN_RST, 0, 0},
     {"M-7 RST in the data", REPLY("\x50\x02\x00\x04\x80\x08\x40"), THEN_RST, 0, 0},
-    {"M-12 S, no data", REPLY("\x50\x02\x00\x00"), WHOLE, 0, 0},
-    {"M-12 S, 3 octets", REPLY("\x50\x02\x00\x03\x80\x08\x40"), TRICKLED, 0, 0},
-    {"M-13 no S", REPLY("\x40\x02\x00\x04\x80\x08\x40\x08"), WHOLE, 0, 0},
-    {"M-13 revision 1", REPLY("\x40\x01\x00\x00"), WHOLE, 0, 0},
-    {"M-10 revision 3", REPLY("\x50\x03\x00\x04\x80\x08\x40\x08"), WHOLE, 0, 0},
-    {"M-15 markers", REPLY("\xd0\x02\x00\x04\x80\x08\x40\x08"), WHOLE, 0, 0},
-    {"W-8 refused, no data", REPLY("\x70\x02\x00\x04\x00\x08\x00\x08"), WHOLE, 0, 0},
-    {"W-36 only B", REPLY("\x50\x02\x00\x04\xc0\x08\x00\x08"), WHOLE, STATUS_CONNECTION_ABORTED,
+    {"M-12 S, no data", REPLY("\x50\x02\x00\x00"), ENDED, 0, 0},
+    {"M-12 S, 3 octets", REPLY("\x50\x02\x00\x03\x80\x08\x40"), ENDED, 0, 0},
+    {"M-13 no S", REPLY("\x40\x02\x00\x04\x80\x08\x40\x08"), ENDED, 0, 0},
+    {"M-13 revision 1", REPLY("\x40\x01\x00\x00"), ENDED, 0, 0},
+    {"M-10 revision 3", REPLY("\x50\x03\x00\x04\x80\x08\x40\x08"), ENDED, 0, 0},
+    {"M-15 markers", REPLY("\xd0\x02\x00\x04\x80\x08\x40\x08"), ENDED, 0, 0},
+    {"W-8 refused, no data", REPLY("\x70\x02\x00\x04\x00\x08\x00\x08"), ENDED, 0, 0},
+    {"W-36 only B", REPLY("\x50\x02\x00\x04\xc0\x08\x00\x08"), ENDED, STATUS_CONNECTION_ABORTED,
      0x2007},
-    {"W-36 nothing", REPLY("\x50\x02\x00\x04\x80\x08\x00\x08"), TRICKLED, STATUS_CONNECTION_ABORTED,
+    {"W-36 nothing", REPLY("\x50\x02\x00\x04\x80\x08\x00\x08"), ENDED, STATUS_CONNECTION_ABORTED,
      0x2007},
-    {"W-46 ORD 32", REPLY("\x50\x02\x00\x04\x80\x08\x40\x20"), WHOLE, STATUS_CONNECTION_ABORTED,
+    {"W-46 ORD 32", REPLY("\x50\x02\x00\x04\x80\x08\x40\x20"), ENDED, STATUS_CONNECTION_ABORTED,
      0x2006},
-    {"W-46 ORD 17", REPLY("\x50\x02\x00\x04\x80\x08\x40\x11"), TRICKLED, STATUS_CONNECTION_ABORTED,
+    {"W-46 ORD 17", REPLY("\x50\x02\x00\x04\x80\x08\x40\x11"), ENDED, STATUS_CONNECTION_ABORTED,
      0x2006},
-    {"M-19 ORD 129", REPLY("\x50\x02\x00\x04\x80\x08\x40\x81"), WHOLE, STATUS_CONNECTION_ABORTED,
+    {"M-19 ORD 129", REPLY("\x50\x02\x00\x04\x80\x08\x40\x81"), ENDED, STATUS_CONNECTION_ABORTED,
      0x2006},
 };
 
@@ -231,31 +231,56 @@ static void W_11_retry_with_revision_1(void **state)
 }
 
 /* W-12, too: no second connection comes, whatever the end of the first. */
+static void play_bad_so(const struct bad *bad, bool trickle)
+{
+    start(16, 16, NULL, 0);
+    take_request();
+    if (trickle)
+        peer_trickle(&t.link.peer, bad->reply, bad->length);
+    else
+        peer_send(&t.link.peer, bad->reply, bad->length);
+    if (bad->cut == THEN_FIN)
+        peer_half_close(&t.link.peer);
+    if (bad->cut == THEN_RST)
+        peer_reset(&t.link.peer);
+    expect_connected(bad->name, bad->status ? bad->status : STATUS_CONNECTION_REFUSED);
+    if (bad->error)
+        peer_expect_terminate(&t.link.peer, bad->name, bad->error, PEER_BARE, NULL, 0);
+    if (bad->cut != THEN_RST) {
+        peer_await_end(&t.link.peer);
+        assert_false(peer_connect_arrives(&t.link.peer, 1));
+    }
+    drop();
+}
+
+/* In one piece and octet by octet. */
+static void play_bad(const struct bad *bad)
+{
+    play_bad_so(bad, false);
+    play_bad_so(bad, true);
+}
+
 static void W_12_replies_that_end_the_attempt(void **state)
 {
+    char key[16];
+
     (void)state;
     open_bench("retry_v1=0");
-    for (size_t i = 0; i < sizeof bads / sizeof bads[0]; i++) {
-        const struct bad *bad = &bads[i];
+    for (size_t i = 0; i < sizeof bads / sizeof bads[0]; i++)
+        play_bad(&bads[i]);
+    for (unsigned i = 0; i < 16; i++) {
+        struct bad bad = {"M-1", key, 16, ENDED, 0, 0};
 
-        start(16, 16, NULL, 0);
-        take_request();
-        if (bad->cut == TRICKLED)
-            peer_trickle(&t.link.peer, bad->reply, bad->length);
-        else
-            peer_send(&t.link.peer, bad->reply, bad->length);
-        if (bad->cut == THEN_FIN)
-            peer_half_close(&t.link.peer);
-        if (bad->cut == THEN_RST)
-            peer_reset(&t.link.peer);
-        expect_connected(bad->name, bad->status ? bad->status : STATUS_CONNECTION_REFUSED);
-        if (bad->error)
-            peer_expect_terminate(&t.link.peer, bad->name, bad->error, PEER_BARE, NULL, 0);
-        if (bad->cut != THEN_RST) {
-            peer_await_end(&t.link.peer);
-            assert_false(peer_connect_arrives(&t.link.peer, 1));
-        }
-        drop();
+        memcpy(key, KEY, 16);
+        key[i] ^= 0x20;
+        play_bad(&bad);
+    }
+    for (unsigned i = 1; i < 20; i++) {
+        struct bad fin = {"M-6", KEY "\x50\x02\x00\x08", i, THEN_FIN, 0, 0};
+        struct bad rst = {"M-7", KEY "\x50\x02\x00\x08", i, THEN_RST, 0, 0};
+
+        play_bad_so(&fin, i % 2);
+        play_bad_so(&rst, i % 2);
     }
     assert_int_equal(atomic_load(&t.link.end.disconnects), 0);
     /* The QP is as it was: a good attempt works. */

@@ -61,7 +61,12 @@ static unsigned shown(void)
 
 /* ---- M-1..M-12: Requests that are closed ---------------------------------------------------- */
 
-enum cut { WHOLE, TRICKLED, THEN_FIN, THEN_RST };
+enum cut {
+    ENDED, /* at once, in one piece and octet by octet */
+    WHOLE, /* in one piece only: octet by octet a good Request comes first */
+    THEN_FIN,
+    THEN_RST
+};
 
 struct bad {
     const char *name;
@@ -73,25 +78,25 @@ struct bad {
 #define OCTETS(text) text, sizeof(text) - 1
 
 static const struct bad bads[] = {
-    {"M-2 Reply for a Request", OCTETS(REPLY_KEY "\x50\x02\x00\x04\x80\x08\xc0\x08"), WHOLE},
-    {"M-2 the first octet that tells", OCTETS("MPA ID Rep"), WHOLE},
-    {"M-3 HTTP", OCTETS("GET / HTTP/1.1\r\n"), WHOLE},
-    {"M-3 TLS", OCTETS("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), TRICKLED},
-    {"M-3 one octet", OCTETS("X"), WHOLE},
-    {"M-4 513", OCTETS(KEY "\x50\x02\x02\x01"), WHOLE},
-    {"M-4 ffff", OCTETS(KEY "\x50\x02\xff\xff"), TRICKLED},
-    {"M-4 ffff, revision 1", OCTETS(KEY "\x40\x01\xff\xff"), WHOLE},
+    {"M-2 Reply for a Request", OCTETS(REPLY_KEY "\x50\x02\x00\x04\x80\x08\xc0\x08"), ENDED},
+    {"M-2 the first octet that tells", OCTETS("MPA ID Rep"), ENDED},
+    {"M-3 HTTP", OCTETS("GET / HTTP/1.1\r\n"), ENDED},
+    {"M-3 TLS", OCTETS("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), ENDED},
+    {"M-3 one octet", OCTETS("X"), ENDED},
+    {"M-4 513", OCTETS(KEY "\x50\x02\x02\x01"), ENDED},
+    {"M-4 ffff", OCTETS(KEY "\x50\x02\xff\xff"), ENDED},
+    {"M-4 ffff, revision 1", OCTETS(KEY "\x40\x01\xff\xff"), ENDED},
     {"M-6 FIN at once", "", 0, THEN_FIN},
     {"M-6 FIN in the data", OCTETS(KEY "\x50\x02\x00\x08\x80\x08\xc0"), THEN_FIN},
     {"M-7 RST at once", "", 0, THEN_RST},
     {"M-7 RST in the key", OCTETS("MPA ID"), THEN_RST},
     {"M-7 RST in the data", OCTETS(KEY "\x50\x02\x00\x08\x80\x08\xc0"), THEN_RST},
-    {"M-10 revision 0", OCTETS(KEY "\x40\x00\x00\x00"), WHOLE},
-    {"M-10 revision 3", OCTETS(KEY "\x50\x03\x00\x04\x80\x08\xc0\x08"), WHOLE},
-    {"M-10 revision 255", OCTETS(KEY "\x50\xff\x00\x04\x80\x08\xc0\x08"), TRICKLED},
-    {"M-12 0 octets", OCTETS(KEY "\x50\x02\x00\x00"), WHOLE},
-    {"M-12 1 octet", OCTETS(KEY "\x50\x02\x00\x01\x80"), WHOLE},
-    {"M-12 3 octets", OCTETS(KEY "\x50\x02\x00\x03\x80\x08\xc0"), TRICKLED},
+    {"M-10 revision 0", OCTETS(KEY "\x40\x00\x00\x00"), ENDED},
+    {"M-10 revision 3", OCTETS(KEY "\x50\x03\x00\x04\x80\x08\xc0\x08"), ENDED},
+    {"M-10 revision 255", OCTETS(KEY "\x50\xff\x00\x04\x80\x08\xc0\x08"), ENDED},
+    {"M-12 0 octets", OCTETS(KEY "\x50\x02\x00\x00"), ENDED},
+    {"M-12 1 octet", OCTETS(KEY "\x50\x02\x00\x01\x80"), ENDED},
+    {"M-12 3 octets", OCTETS(KEY "\x50\x02\x00\x03\x80\x08\xc0"), ENDED},
     {"M-16 an octet behind", OCTETS(KEY "\x50\x02\x00\x04\x80\x08\xc0\x08!"), WHOLE},
     {"M-16 a second Request", OCTETS(KEY "\x40\x01\x00\x00" KEY "\x40\x01\x00\x00"), WHOLE},
     {"M-32 an FPDU behind",
@@ -100,12 +105,12 @@ static const struct bad bads[] = {
      WHOLE},
 };
 
-static void play_bad(const struct bad *bad)
+static void play_bad_so(const struct bad *bad, bool trickle)
 {
     unsigned before = shown();
 
     peer_connect(&t.link.peer, port_of(&t.bench.listening));
-    if (bad->cut == TRICKLED)
+    if (trickle)
         peer_trickle(&t.link.peer, bad->octets, bad->length);
     else
         peer_send(&t.link.peer, bad->octets, bad->length);
@@ -120,6 +125,13 @@ static void play_bad(const struct bad *bad)
         test_fail("%s: a connect event", bad->name);
 }
 
+static void play_bad(const struct bad *bad)
+{
+    play_bad_so(bad, false);
+    if (bad->cut != WHOLE)
+        play_bad_so(bad, true);
+}
+
 static void requests_that_are_closed(void **state)
 {
     char key[16];
@@ -129,7 +141,7 @@ static void requests_that_are_closed(void **state)
     for (size_t i = 0; i < sizeof bads / sizeof bads[0]; i++)
         play_bad(&bads[i]);
     for (unsigned i = 0; i < 16; i++) {
-        struct bad bad = {"M-1", key, 16, i & 1 ? TRICKLED : WHOLE};
+        struct bad bad = {"M-1", key, 16, ENDED};
         struct bad fin = {"M-6", KEY "\x50\x02\x00", i + 1, THEN_FIN};
 
         memcpy(key, KEY, 16);

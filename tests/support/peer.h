@@ -647,7 +647,7 @@ static inline void row_play(struct bench *b, struct link *other, const struct ro
     stream_free(&r.stream);
 }
 
-/* Every row, whole and octet by octet with the peer as initiator, whole as responder. */
+/* Every row, whole and octet by octet, with the peer as initiator and as responder. */
 static inline void rows_play(const struct row *rows, size_t count, const char *options)
 {
     static struct bench bench;
@@ -660,6 +660,7 @@ static inline void rows_play(const struct row *rows, size_t count, const char *o
         row_play(&bench, &other, &rows[i], false, false);
         row_play(&bench, &other, &rows[i], false, true);
         row_play(&bench, &other, &rows[i], true, false);
+        row_play(&bench, &other, &rows[i], true, true);
     }
     link_close(&other);
     bench_close(&bench);
