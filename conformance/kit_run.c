@@ -161,6 +161,30 @@ static BOOLEAN older(NDK_VERSION have, NDK_VERSION need)
     return have.Major < need.Major || (have.Major == need.Major && have.Minor < need.Minor);
 }
 
+/* The lowest of some flags of an adapter. */
+static const char *flag_name(ULONG flags)
+{
+    static const struct {
+        ULONG flag;
+        const char *name;
+    } names[] = {
+#define NAME(flag) {flag, #flag}
+        NAME(NDK_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED),
+        NAME(NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED),
+        NAME(NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED),
+        NAME(NDK_ADAPTER_FLAG_MULTI_ENGINE_SUPPORTED),
+        NAME(NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED),
+        NAME(NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED),
+        NAME(NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED),
+#undef NAME
+    };
+
+    for (ULONG i = 0; i < RTL_NUMBER_OF(names); i++)
+        if (flags & names[i].flag)
+            return names[i].name;
+    return "an unknown flag";
+}
+
 /* Why the case cannot be decided here, or an empty text. */
 static VOID lacks(const struct kit_case *test, const struct kit_probe *probe, BOOLEAN peer,
                   BOOLEAN slow, char *text, SIZE_T size)
@@ -197,11 +221,11 @@ static VOID lacks(const struct kit_case *test, const struct kit_probe *probe, BO
         kit_print_to(text, size, "needs NDKPI %u.%u, the adapter runs %u.%u", test->version.Major,
                      test->version.Minor, info->Version.Major, info->Version.Minor);
     else if ((flags & test->adapter_flags) != test->adapter_flags)
-        kit_print_to(text, size, "the adapter does not set flag 0x%x",
-                     (unsigned)(test->adapter_flags & ~flags));
+        kit_print_to(text, size, "the adapter does not set %s",
+                     flag_name(test->adapter_flags & ~flags));
     else if (flags & test->adapter_flags_clear)
-        kit_print_to(text, size, "the adapter sets flag 0x%x",
-                     (unsigned)(test->adapter_flags_clear & flags));
+        kit_print_to(text, size, "for an adapter without %s, this one sets it",
+                     flag_name(test->adapter_flags_clear & flags));
 }
 
 /* ---- a case --------------------------------------------------------------------------------- */

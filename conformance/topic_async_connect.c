@@ -63,7 +63,10 @@ static BOOLEAN take_ports(struct scene *s, struct kit_adapter *adapter)
             return TRUE;
         TRY_OR_FALSE(kit_status(s->k, KIT_HERE, "NdkListen", status, STATUS_SUCCESS));
     }
-    return kit_skip(s->k, "the adapter has more ephemeral ports than a case takes (%u)", PORTS);
+    return kit_skip(
+        s->k,
+        "the adapter has more than the %u ephemeral ports that a case takes: run it with fewer",
+        PORTS);
 }
 
 static BOOLEAN prepare_no_ports(struct scene *s)

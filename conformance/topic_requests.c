@@ -267,7 +267,9 @@ static VOID too_long(struct kit *k)
     each = limit / g.count;
     last = limit - each * (g.count - 1) + 1;
     if (limit == MAXULONG || last > LARGEST)
-        TRY(kit_skip(k, "MaxTransferLength is too large to be named: %u", (unsigned)limit));
+        TRY(kit_skip(k,
+                     "more than MaxTransferLength (%u) needs a larger region than a case has (%u)",
+                     (unsigned)limit, LARGEST));
     TRY(kit_memory_new(g.end.pd, last, KIT_SINK, &g.memory));
     for (ULONG i = 0; i < g.count; i++)
         g.sges[i] = kit_sge(g.memory, 0, i == g.count - 1 ? last : each);
@@ -306,7 +308,8 @@ static VOID longest(struct kit *k)
     TRY(kit_end_open(k, NULL, &end));
     limit = k->info.MaxTransferLength;
     if (limit > LONGEST)
-        TRY(kit_skip(k, "MaxTransferLength is too large to be moved: %u", (unsigned)limit));
+        TRY(kit_skip(k, "MaxTransferLength is %u, a case moves no more than %u", (unsigned)limit,
+                     LONGEST));
     TRY(kit_memory_new(end.pd, limit, KIT_SINK, &memory));
     TRY(kit_end_connect(&end, NULL));
     kit_fill(memory->data, limit, SEED);

@@ -144,7 +144,9 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
                                                                  : conn->agreed.ird) ||
         length == 0 ||
         !conn_set_out(conn, octets, length,
-                      conn->agreed.rtr == IWARP_RTR_NONE ? OUT_ESTABLISHES : OUT_PLAIN)) {
+                      conn->agreed.rtr == IWARP_RTR_NONE || RED("accept-ends-with-reply")
+                          ? OUT_ESTABLISHES
+                          : OUT_PLAIN)) {
         free(conn->reads);
         free(conn->answers);
         conn->reads = NULL;

@@ -47,6 +47,8 @@ static void request_run(struct engine_item *item)
     struct object *owner = request->owner;
     struct early *early = request->early;
 
+    if (RED("request-pending-is-outcome"))
+        request->status = STATUS_PENDING;
     if (RED("object-reference-falls-before-return")) {
         object_unref(owner);
         owner = NULL;
@@ -55,6 +57,9 @@ static void request_run(struct engine_item *item)
         request_call(request);
     if (RED("object-completes-twice"))
         request_call(request);
+    /* Without the reference a close in the callback would have freed what is looked at here. */
+    if (RED("object-touched-after-completion") && atomic_load(&owner->closed))
+        abort();
     free(request);
     if (owner && !RED("object-reference-kept"))
         object_unref(owner);
