@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "stat/server.h"
 #include "stat/stat_testing.h"
@@ -319,6 +322,37 @@ static void many_at_once_are_all_answered(void **state)
     put();
 }
 
+/* A client waits while the process has no descriptor for it. */
+static void without_descriptors_it_goes_on_later(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct os_local_wait wait = {.fd = -1, .read = true};
+    struct rlimit before, low;
+    char text[100];
+    int next;
+
+    (void)state;
+    get();
+    answered();
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", scratch, own);
+    wait.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(wait.fd >= 0);
+    next = dup(wait.fd); /* the lowest that is free */
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = before;
+    low.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    assert_int_equal(connect(wait.fd, (struct sockaddr *)&address, sizeof address), 0);
+    next = os_local_wait(&wait, 1, 50000);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(next, 0); /* nothing came */
+    assert_int_equal(read_to_end(wait.fd, text, sizeof text), strlen(LINE));
+    assert_string_equal(text, LINE);
+    put();
+}
+
 /* ---- what cannot be ------------------------------------------------------------------------- */
 
 static void switched_off_there_is_none(void **state)
@@ -437,6 +471,7 @@ int main(void)
         cmocka_unit_test_teardown(the_end_waits_for_no_client, reset),
         cmocka_unit_test_teardown(those_that_go_or_send_do_no_harm, reset),
         cmocka_unit_test_teardown(many_at_once_are_all_answered, reset),
+        cmocka_unit_test_teardown(without_descriptors_it_goes_on_later, reset),
         cmocka_unit_test_teardown(switched_off_there_is_none, reset),
         cmocka_unit_test_teardown(what_fails_is_a_line, reset),
         cmocka_unit_test_teardown(a_name_that_is_taken_is_left, reset),
