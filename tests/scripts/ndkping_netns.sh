@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # ndkping_netns.sh BUILD_DIRECTORY - two ends in two network namespaces, joined by a veth pair with
-# an MTU of 1500: a thousand verified iterations of 1 B, 4 KiB and 1 MiB over IPv4 and IPv6, then 20
-# of each size under capture, judged by tshark (W-121).
+# an MTU of 1500: a thousand verified iterations of 1 B, 4 KiB and 1 MiB over IPv4 and IPv6, some with an
+# MTU of 1280 and of 9000, then 20 of each size under capture, judged by tshark (W-121).
 #
 # The judge. Only the iwarp_* fields count: payload may reach heuristic dissectors, and rpcordma would
 # take some of it. Every TCP segment with payload must belong to an MPA frame, tshark must find
@@ -70,6 +70,18 @@ for to in $addresses; do
         run "$to" "$size" 1000
     done
 done
+
+# Segments of other sizes: FPDUs are cut by what TCP tells.
+for mtu in 1280 9000; do
+    ip -n "$left" link set "$left" mtu "$mtu"
+    ip -n "$right" link set "$right" mtu "$mtu"
+    say "MTU $mtu"
+    for to in $addresses; do
+        run "$to" 70000 50
+    done
+done
+ip -n "$left" link set "$left" mtu 1500
+ip -n "$right" link set "$right" mtu 1500
 
 # ---- The same, looked at -------------------------------------------------------------------------
 
