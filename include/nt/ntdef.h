@@ -29,6 +29,17 @@
 #define SOFTNDK_END_C
 #endif
 
+/* What C and C++ share: functions with the names of C. */
+#ifdef __cplusplus
+#define EXTERN_C       extern "C"
+#define EXTERN_C_START extern "C" {
+#define EXTERN_C_END   }
+#else
+#define EXTERN_C extern
+#define EXTERN_C_START
+#define EXTERN_C_END
+#endif
+
 SOFTNDK_BEGIN_C
 
 /* ---- compiler words of the kit's compiler ---- */

@@ -31,8 +31,21 @@ find_package(softndk 0.1 REQUIRED)
 add_executable(program ../program.c)
 target_link_libraries(program PRIVATE softndk::softndk)
 softndk_add_driver(driver ../driver.c)
+softndk_add_driver(cased Cased.c)
 enable_testing()
 add_test(NAME driver COMMAND "${softndk_RUN}" $<TARGET_FILE:driver> Mode=clean)
+END
+
+echo '#include <nTdDk.H>' >project/own.h
+cat >project/Cased.c <<'END'
+#include "OWN.H"
+DRIVER_INITIALIZE DriverEntry;
+NTSTATUS DriverEntry(PDRIVER_OBJECT driver, PUNICODE_STRING path)
+{
+    UNREFERENCED_PARAMETER(path);
+    driver->DriverUnload = NULL;
+    return STATUS_SUCCESS;
+}
 END
 
 # try PREFIX: everything below it, and nothing of the source or the build.
@@ -48,6 +61,10 @@ try() {
     quiet "$prefix/bin/softndk-cc" -g -Wall -Wextra -Werror driver.c -o out/driver.so
     quiet "$prefix/bin/softndk-run" --idle 0.1 out/driver.so Mode=clean
     quiet "$prefix/bin/softndk-run" --idle 0.1 --profile strict --pend always out/driver.so Mode=clean
+    example=$(find "$prefix/share/doc" -type d -path '*/drivers/rw')
+    quiet "$prefix/bin/softndk-cc" -g -Wall -Wextra -Werror "$example"/*.c -o out/rw.so
+    quiet "$prefix/bin/softndk-run" --idle 0.1 --pend always out/rw.so Rounds=2
+    grep -q '^rw: done' said || fail "$prefix: the example rw"
     echo "installed: $prefix: softndk-cc and softndk-run: good"
 
     if command -v pkg-config >/dev/null 2>&1; then
@@ -72,6 +89,7 @@ try() {
     quiet cmake --build out/project
     quiet out/project/program
     quiet "$prefix/bin/softndk-run" --idle 0.1 out/project/driver.so Mode=clean
+    quiet "$prefix/bin/softndk-run" --idle 0.1 out/project/cased.so
     if grep -qF -e "$source/" -e "$build/" out/project/compile_commands.json; then
         fail "$prefix: the source or the build is asked"
     fi

@@ -109,6 +109,56 @@ echo 'enum { SHARED = 1000 };' >'own/odd [dir]/Shared.H'
 echo 'enum { EXACT = 10000 };' >'own/odd [dir]/Exact.h'
 echo 'enum { EXACT = 70000 };' >own/src/eXact.h
 
+# Every header of the kit in a spelling that nobody lists, own headers through others in directories
+# that nobody names, with backslashes and other letter case: as C and as C++.
+mkdir -p mixed/Src mixed/Inc/Deep/Sub
+printf '#pragma once\r\n' >mixed/Src/Kit.h
+for header in "$source"/include/ndk/*.h "$source"/include/nt/*.h; do
+    printf '#include %s\r\n' "$(basename "$header" | awk '{
+        for (i = 1; i <= length($0); i++) {
+            c = substr($0, i, 1)
+            s = s (i % 2 || i % 5 == 4 ? c : toupper(c))
+        }
+        print (length($0) % 2 ? "<" s ">" : "\"" s "\"")
+    }')"
+done >>mixed/Src/Kit.h
+cat >mixed/Src/Mixed.c <<'END'
+#include "KIT.H"
+#include "..\inc\DEEP\first.h"
+#include <shared.H>
+EXTERN_C_START
+DRIVER_INITIALIZE DriverEntry;
+EXTERN_C_END
+EXTERN_C NTSTATUS DriverEntry(PDRIVER_OBJECT Driver, PUNICODE_STRING Path)
+{
+    NDK_VERSION version = {1, 2};
+    UNREFERENCED_PARAMETER(Driver);
+    UNREFERENCED_PARAMETER(Path);
+    return version.Major + FIRST + SECOND + SHARED == 112 ? STATUS_SUCCESS : STATUS_UNSUCCESSFUL;
+}
+END
+cp mixed/Src/Mixed.c mixed/Src/Plus.cpp
+echo '#include "sub/SECOND.h"
+enum { FIRST = 1 };' >mixed/Inc/Deep/First.h
+echo '#include "third.H"' >mixed/Inc/Deep/Sub/Second.h
+echo 'enum { SECOND = 10 };' >mixed/Inc/Deep/Sub/Third.h
+echo 'enum { SHARED = 100 };' >mixed/Inc/Shared.h
+cat >mixed/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.16)
+project(mixed LANGUAGES C CXX)
+add_library(softndk::softndk SHARED IMPORTED)
+set_target_properties(softndk::softndk PROPERTIES IMPORTED_LOCATION "$build/lib/libsoftndk.so"
+    INTERFACE_INCLUDE_DIRECTORIES
+    "$source/include/ndk;$source/include/nt;$source/include/softndk;$build/include/case")
+set(softndk_cc "$cc")
+include("$source/cmake/softndk-driver.cmake")
+foreach(driver Mixed.c Plus.cpp)
+    softndk_add_driver(\${driver} Src/\${driver})
+    target_include_directories(\${driver} PRIVATE Inc)
+    target_compile_options(\${driver} PRIVATE -Wall -Wextra -Werror)
+endforeach()
+END
+
 # Pointers that do not fit: a warning, as under Windows, whatever the compiler's age.
 cat >unfit.c <<'END'
 #include <ntddk.h>
@@ -144,6 +194,18 @@ for kind in gcc clang; do
     good "$kind, C++ alone" "--$kind" -c -Wall -Wextra -Werror entry.cpp -o entry.o
     good "$kind, headers in other letter case" "--$kind" -Wall -Wextra -Werror -I 'own/odd [dir]' \
         own/src/Driver.c
+    for file in Mixed.c Plus.cpp; do
+        good "$kind, all headers in any letter case, $file" "--$kind" -Wall -Wextra -Werror \
+            -I mixed/Inc "mixed/Src/$file"
+    done
+    if command -v cmake >/dev/null 2>&1; then
+        cmake -S mixed -B "mixed-$kind" "-DCMAKE_C_COMPILER=$kind" "-DCMAKE_CXX_COMPILER=$plus" \
+            >said 2>&1 && cmake --build "mixed-$kind" >said 2>&1 || fail "$kind, CMake, mixed headers"
+        ! grep -qi 'warning' said || fail "$kind, CMake, mixed headers: says something"
+        shows "mixed-$kind/Mixed.c.so" DriverEntry
+        shows "mixed-$kind/Plus.cpp.so" DriverEntry
+        echo "softndk_cc: $kind, CMake, all headers in any letter case: good"
+    fi
     if [ $kind = gcc ]; then
         "$cc" --gcc -c unfit.c >said 2>&1 || fail "gcc: pointers that do not fit are an error"
         grep -q 'incompatible.pointer' said || fail "gcc: pointers that do not fit are not told"
