@@ -130,7 +130,8 @@ that of our end: active connects, passive listens. Tests are named by their prog
 
 The programs `wire_*_test` are raw-socket peers against a whole end: the M rows of an established
 connection are played against it in both roles, in one piece and octet by octet, and so are frames of
-the startup that end an attempt; each time the Terminate is compared octet for octet, memory around the regions is compared, every request is
+the startup that end an attempt; W rows of role "both" are played in both roles, too. Each time the
+Terminate is compared octet for octet, memory around the regions is compared, every request is
 accounted for, and a second connection goes on.
 """
 

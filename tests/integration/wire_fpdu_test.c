@@ -182,7 +182,7 @@ static void M_27_octets_withheld(void **state)
     static struct link other;
 
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     link_init(&other);
     link_open(&t.bench, &other, false);
     stream_raw(&t.s, "\xff\xff\x41\x43", 4);
@@ -207,7 +207,7 @@ static void M_33_flood_of_empty_writes(void **state)
     NDK_RESULT_EX result;
 
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     link_init(&other);
     link_open(&t.bench, &other, false);
     for (int i = 0; i < 2000; i++)
@@ -230,7 +230,7 @@ static void M_33_flood_of_empty_writes(void **state)
 static void W_50_W_51_pads(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     for (ULONG n = 0; n < 40; n++) {
         NDK_SGE sge = memory_sge(&t.bench.sink, 0, n);
         const struct peer_fpdu *f;
@@ -249,7 +249,7 @@ static void W_50_W_51_pads(void **state)
 static void W_53_pad_not_zero(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     t.s.pad = (const uint8_t *)"\xff\x01\xaa";
     for (unsigned n = 1; n <= 4; n++) {
         link_receive(&t.bench, &t.link, 0);
@@ -320,7 +320,7 @@ static void W_54_cut_at_every_octet(void **state)
     size_t length = 2;
 
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     for (size_t cut = 1; cut < length; cut++) {
         unsigned long long before = octets_in();
 
@@ -342,7 +342,7 @@ static void W_54_cut_at_every_octet(void **state)
 static void W_54_octet_by_octet(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, true);
+    wire_open(&t, NULL, role_active);
     for (int round = 0; round < 3; round++) {
         mix_receives(0);
         stream_reset(&t.s);
@@ -367,7 +367,7 @@ static void W_54_octet_by_octet(void **state)
 static void W_55_ten_in_a_segment(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < 10; i++) {
             link_receive(&t.bench, &t.link, i);
@@ -391,7 +391,7 @@ static void W_56_long_fpdus(void **state)
     struct memory memory;
 
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     make_memory(t.bench.pd, sizeof octets, NDK_MR_FLAG_ALLOW_LOCAL_WRITE, &memory);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         NDK_SGE sge = memory_sge(&memory, 0, 65536);
@@ -460,7 +460,7 @@ static void W_63_fin_when_idle(void **state)
     struct wait disconnect;
 
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     link_receive(&t.bench, &t.link, 0);
     peer_half_close(&t.link.peer);
     expect_event(&t.link.end, "W-63", 1, 0);
@@ -498,5 +498,5 @@ int main(void)
         cmocka_unit_test(W_63_fin_when_idle),
     };
 
-    return cmocka_run_group_tests_name("wire_fpdu", tests, NULL, NULL);
+    return RUN_IN_ROLES("wire_fpdu", tests);
 }

@@ -160,14 +160,13 @@ __attribute__((no_sanitize("thread"))) static void *change(void *context)
 }
 
 /* The region stands between pages of other octets, which no Response may show. */
-static void W_92_the_source_changes(void **state)
+static void changing_source(bool active)
 {
     uint8_t *octets = aligned_alloc(PAGE, MIB);
     struct memory source;
     pthread_t writer;
 
-    (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, active);
     memset(octets, 0x77, MIB);
     memset(octets + PAGE, 0x11, MIB - 2 * PAGE);
     bench_register(t.bench.pd, octets + PAGE, MIB - 2 * PAGE, READ_RIGHT, &source);
@@ -196,6 +195,13 @@ static void W_92_the_source_changes(void **state)
     bench_forget(&source);
     wire_close(&t);
     free(octets);
+}
+
+static void W_92_the_source_changes(void **state)
+{
+    (void)state;
+    changing_source(false);
+    changing_source(true);
 }
 
 int main(void)

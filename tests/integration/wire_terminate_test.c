@@ -168,7 +168,7 @@ static void names_a_read(const uint8_t *control)
     uint8_t body[52] = {[5] = 46};
 
     memcpy(body, control, 3);
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     for (unsigned i = 0; i < 3; i++) {
         link_read(&t.bench, &t.link, i, 64);
         assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 1);
@@ -217,7 +217,7 @@ static void expect_octets(const char *row, const uint8_t *want, size_t length)
 static void W_97_W_99_octets(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     stream_write(&t.s, 0xdeadbe00, 0x1000, t.octets, 32);
     wire_send(&t);
     expect_octets("W-97", invalid_stag, sizeof invalid_stag);
@@ -234,7 +234,7 @@ static void W_97_W_99_octets(void **state)
 static void W_98_read_request_among_others(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     stream_read(&t.s, t.link.read_msn++, 0x2200, 1, 16, t.bench.target.remote,
                 target_to(&t.bench, 0));
     stream_read(&t.s, t.link.read_msn++, 0x2200, 0x7f00aa000000, 0x4000, t.bench.target.remote,
@@ -252,7 +252,7 @@ static void W_98_read_request_among_others(void **state)
 static void W_101_drained(void **state)
 {
     (void)state;
-    wire_open(&t, "drain_ms=60000", false);
+    wire_open(&t, "drain_ms=60000", role_active);
     stream_write(&t.s, 0xdeadbe00, 0x1000, t.octets, 32);
     wire_send(&t);
     expect_event(&t.link.end, "W-101", 3, 0x1100);
@@ -276,7 +276,7 @@ static void W_101_drained_for_a_while(void **state)
     unsigned long long end;
 
     (void)state;
-    wire_open(&t, "drain_ms=100", false);
+    wire_open(&t, "drain_ms=100", role_active);
     stream_write(&t.s, 0xdeadbe00, 0x1000, t.octets, 32);
     wire_send(&t);
     expect_octets("W-101", invalid_stag, sizeof invalid_stag);
@@ -305,7 +305,7 @@ static void W_107_disconnect_drains_the_queue(void **state)
     (void)state;
     wire_bench(&t, "disconnect_ms=0");
     t.link.peer.receive_room = 16384;
-    link_open(&t.bench, &t.link, false);
+    link_open(&t.bench, &t.link, role_active);
     make_memory(t.bench.pd, LARGE, 0, &large);
     sge = memory_sge(&large, 0, LARGE);
     link_receive(&t.bench, &t.link, 0);
@@ -334,32 +334,30 @@ static void W_107_disconnect_drains_the_queue(void **state)
 static void W_108_close_resets(void **state)
 {
     (void)state;
-    for (int active = 0; active < 2; active++) {
-        wire_open(&t, NULL, active);
-        for (unsigned i = 0; i < 3; i++)
-            link_receive(&t.bench, &t.link, i);
-        link_read(&t.bench, &t.link, 0, 64);
-        link_read(&t.bench, &t.link, 1, 64);
-        for (unsigned i = 0; i < 2; i++)
-            assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 1);
-        CLOSE(t.link.end.connector, NdkCloseConnector);
-        t.link.end.connector = NULL;
-        assert_int_equal(peer_await_end(&t.link.peer), PEER_RST);
-        for (unsigned i = 0; i < 3; i++)
-            expect_result(&t.link.end.receive, "W-108", i + 1, STATUS_CANCELLED);
-        for (unsigned i = 0; i < 2; i++)
-            expect_result(&t.link.end.initiator, "W-108", i + 1, STATUS_CANCELLED);
-        assert_int_equal(atomic_load(&t.link.end.disconnects), 0);
-        bench_unchanged(&t.bench, "W-108");
-        wire_close(&t);
-    }
+    wire_open(&t, NULL, role_active);
+    for (unsigned i = 0; i < 3; i++)
+        link_receive(&t.bench, &t.link, i);
+    link_read(&t.bench, &t.link, 0, 64);
+    link_read(&t.bench, &t.link, 1, 64);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 1);
+    CLOSE(t.link.end.connector, NdkCloseConnector);
+    t.link.end.connector = NULL;
+    assert_int_equal(peer_await_end(&t.link.peer), PEER_RST);
+    for (unsigned i = 0; i < 3; i++)
+        expect_result(&t.link.end.receive, "W-108", i + 1, STATUS_CANCELLED);
+    for (unsigned i = 0; i < 2; i++)
+        expect_result(&t.link.end.initiator, "W-108", i + 1, STATUS_CANCELLED);
+    assert_int_equal(atomic_load(&t.link.end.disconnects), 0);
+    bench_unchanged(&t.bench, "W-108");
+    wire_close(&t);
 }
 
 static void fin_with_reads_open(unsigned quiet_ms)
 {
     struct wait disconnect;
 
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     link_receive(&t.bench, &t.link, 0);
     link_read(&t.bench, &t.link, 0, 64);
     link_read(&t.bench, &t.link, 1, 64);
@@ -396,7 +394,7 @@ static void W_109_fin_with_reads_open(void **state)
 static void reset_when_established(void **state)
 {
     (void)state;
-    wire_open(&t, NULL, false);
+    wire_open(&t, NULL, role_active);
     link_receive(&t.bench, &t.link, 0);
     link_read(&t.bench, &t.link, 0, 64);
     assert_int_equal(peer_fpdu(&t.link.peer)->opcode, 1);
@@ -422,5 +420,5 @@ int main(void)
         cmocka_unit_test(reset_when_established),
     };
 
-    return cmocka_run_group_tests_name("wire_terminate", tests, NULL, NULL);
+    return RUN_IN_ROLES("wire_terminate", tests);
 }
