@@ -2,19 +2,19 @@
 #
 # A small front of the CMake build: the commands that people and .ci/run type.
 #
-# Variables: FUZZ_S, JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
+# Variables: FUZZ_S, INTEROP_ARGS, JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
 # SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR (install).
 
 prefix ?= /usr/local
 PREFIX ?= $(prefix)
 
-export CMAKE_ARGS CTEST_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_JOBS
+export CMAKE_ARGS CTEST_ARGS INTEROP_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_WERROR TEST_JOBS
 
 # One thing at a time: the parallel work is below, in ninja, make or ctest.
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang coverage format format-check install deb clean \
-	bare witness fuzz scale soak setup-build setup-test
+	bare witness fuzz scale soak check-interop setup-build setup-test
 
 default: build
 	@echo
@@ -29,6 +29,7 @@ help:
 	@echo "make fuzz          the fuzz targets, FUZZ_S seconds each (60), with clang (tests/fuzz)"
 	@echo "make scale         SCALE_N connections (10000) between two processes; memory of an idle one"
 	@echo "make soak          connections and random calls for SOAK_S seconds (600)"
+	@echo "make check-interop against the siw of a Linux kernel, in QEMU (tests/interop)"
 	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
 	@echo "make coverage      the tests, and which lines of src/provider and src/conn they ran"
@@ -70,6 +71,9 @@ scale: setup-test
 soak: setup-test
 	@scripts/build.sh build all -DSOFTNDK_TESTS=ON
 	@scripts/soak.sh build
+
+check-interop:
+	@tests/interop/check.sh
 
 witness: setup-test
 	@python3 tests/witness/witness.py

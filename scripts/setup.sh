@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# setup.sh [build|test] - finds out what this machine lacks, and installs it.
+# setup.sh [build|test|interop] - finds out what this machine lacks, and installs it.
 #
 #   build  what `make build` and `make demo` need
 #   test   that, and what `make check` needs (default)
+#   interop  that, and what `make check-interop` needs
 #
 # What is missing is named. Then root gets it through apt, unless SOFTNDK_INSTALL=0; everyone else
 # gets the line to run. Ends 0 unless something required is missing in the end: what is optional
@@ -13,9 +14,9 @@ set -eu
 
 purpose=${1:-test}
 case $purpose in
-build | test) ;;
+build | test | interop) ;;
 *)
-    echo "usage: $0 [build|test]" >&2
+    echo "usage: $0 [build|test|interop]" >&2
     exit 2
     ;;
 esac
@@ -108,7 +109,7 @@ examine() {
     need pkg-config "finds libraries" have pkg-config
     want libisal-dev "faster CRC32C; built without it otherwise" check_header isa-l.h
     want scdoc "makes the manual pages; installed without them otherwise" have scdoc
-    if [ "$purpose" = test ]; then
+    if [ "$purpose" != build ]; then
         need libcmocka-dev "unit tests" \
             check_header cmocka.h stdarg.h stddef.h stdint.h setjmp.h
         need python3 "script tests and make red, 3.8 or later" check_python
@@ -116,6 +117,13 @@ examine() {
         want spin "checks docs/models; skipped otherwise" have spin
         want tshark "checks what is on the wire; skipped otherwise" have tshark
         want iproute2 "tests between network namespaces; skipped otherwise" have ip
+    fi
+    if [ "$purpose" = interop ]; then
+        want qemu-system-x86 "boots the guest of tests/interop; skipped otherwise" \
+            have qemu-system-x86_64
+        # The guest's driver is built with the makefiles of the kernel.
+        want make "builds the driver of that guest; skipped otherwise" have make
+        want xz-utils "unpacks the packages of that guest; skipped otherwise" have xz
     fi
 }
 

@@ -126,7 +126,8 @@ Written by `python3 tests/check-wire-rows.py --write`; do not edit, the source i
 Each row is one demand of the documents (RFC 5044, 5041, 5040, 6581, 7306) or of a peer that exists: W
 rows say what an endpoint does, M rows what it does with input that is malformed or hostile. The role is
 that of our end: active connects, passive listens. Tests are named by their program, `src/*/NAME.c` or
-`tests/integration/NAME.c`; inside it a row's number stands in the name of the test or of its table row.
+`tests/integration/NAME.c`, or scripts in `tests/scripts` and `tests/interop` (docs/interop.md); inside it
+a row's number stands in the name of the test or of its table row.
 
 The programs `wire_*_test` are raw-socket peers against a whole end: the M rows of an established
 connection are played against it in both roles, in one piece and octet by octet, and so are frames of
