@@ -75,7 +75,7 @@ def take(frame, servers, found):
 def count(to, text, from_server):
     to.requests += text.count("Request frame header")
     to.replies += text.count("Reply frame header")
-    to.refused += len(re.findall(r"= Connection rejected flag: True|Rejected bit: True", text))
+    to.refused += text.count("= Connection rejected flag: True")
     lengths = [int(octets) for octets in re.findall(r"^ *ULPDU length: (\d+)", text, re.MULTILINE)]
     to.fpdus += len(lengths)
     to.longest = max([to.longest, *lengths])

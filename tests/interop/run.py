@@ -227,6 +227,8 @@ def complaints(case, to):
         yield f"{to.fpdus} FPDUs, {to.good} with a good CRC, {to.bad} with a bad one"
     if case.crc is False and to.good:
         yield f"{to.good} FPDUs have a CRC"
+    if to.refused != case.refusals:
+        yield f"{to.refused} Replies that refuse (need {case.refusals})"
     theirs = sum(from_guest for from_guest, _ in to.terminates) # the guest listens in these cases
     ours = len(to.terminates) - theirs
     if theirs != max(case.terminates, 0) or ours != max(-case.terminates, 0):

@@ -18,11 +18,12 @@ class Case:
     """What to do, and under which settings."""
 
     def __init__(self, name, action, quick=True, mtu=1500, siw=None, crc=None, terminates=0,
-                 rows=""):
+                 refusals=0, rows=""):
         self.name, self.action, self.quick, self.mtu = name, action, quick, mtu
         self.siw = siw or {}
         self.crc = crc # True: every FPDU has a good one; False: none has one; None: not judged
         self.terminates = terminates # on the wire, from the guest (+) or from us (-)
+        self.refusals = refusals # Replies with the reject flag
         self.rows = rows
 
 
@@ -81,11 +82,11 @@ def ping_cases():
                    rping_client(options, few), siw=siw, crc=True)
         # As responder siw obeys; it does not ask for what its initiator has not asked for.
         yield Case(f"ndkping -c to rping -s: CRC asked for by {who} alone",
-                   rping_server(options, few), siw=siw, crc=True)
+                   rping_server(options, few), siw=siw, crc=ours)
     gso = {64: 10, RPING_MAX: 20}
-    yield Case("rping -c to ndkping -s: siw with segmentation offload", rping_client("", gso),
+    yield Case("rping -c to ndkping -s: siw offering its GSO flag", rping_client("", gso),
                siw={"try_gso": True}, crc=True)
-    yield Case("ndkping -c to rping -s: siw with segmentation offload", rping_server("", gso),
+    yield Case("ndkping -c to rping -s: siw offering its GSO flag", rping_server("", gso),
                siw={"try_gso": True}, crc=True)
     yield Case("ndkping -c to rping -s: FPDUs of 512 octets", rping_server("fpdu_max=512", gso),
                crc=True)
@@ -187,9 +188,9 @@ def we_refuse(bench):
 
 def refusal_cases():
     yield Case("nobody listens in the guest", nobody_listens)
-    yield Case("siw's consumer refuses us", siw_refuses, crc=True)
-    yield Case("siw refuses our CRC", siw_refuses_crc, siw={"mpa_crc_strict": True})
-    yield Case("we refuse siw", we_refuse)
+    yield Case("siw's consumer refuses us", siw_refuses, crc=True, refusals=1)
+    yield Case("siw refuses our CRC", siw_refuses_crc, siw={"mpa_crc_strict": True}, refusals=1)
+    yield Case("we refuse siw", we_refuse, refusals=1)
 
 
 # ---- Terminates ----------------------------------------------------------------------------------
