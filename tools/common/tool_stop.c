@@ -46,10 +46,20 @@ static void *take_signals(void *unused)
     }
 }
 
+static void taken_by_the_thread(int number)
+{
+    (void)number;
+}
+
 bool tool_stop_begin(void)
 {
+    struct sigaction action = {.sa_handler = taken_by_the_thread, .sa_flags = SA_RESTART};
     sigset_t set = stop_signals();
 
+    /* A shell has its background jobs ignore SIGINT, and what is ignored need not stay pending
+     * although it is blocked. The handler itself never runs. */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
     return pthread_sigmask(SIG_BLOCK, &set, NULL) == 0 &&
            pthread_create(&thread, NULL, take_signals, NULL) == 0;
 }
