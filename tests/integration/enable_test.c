@@ -20,10 +20,9 @@
 #include <cmocka.h>
 
 #include <ndisndk.h>
+#include <wskndk.h>
 
 #include "modes.h"
-#include "ndis/interfaces.h"
-#include "ndis/registry.h"
 #include "os/os.h"
 #include "os/os_file.h"
 
@@ -90,14 +89,28 @@ static NTSTATUS try_open(const char *selector, const char *options)
     return status;
 }
 
+/* Through the WSK door. */
 static NTSTATUS try_open_by_index(NET_IFINDEX index)
 {
+    static const WSK_CLIENT_DISPATCH dispatch = {MAKE_WSK_VERSION(1, 0), 0, NULL};
+    WSK_CLIENT_NPI npi = {NULL, &dispatch};
+    WSK_REGISTRATION registration;
+    WSK_PROVIDER_NPI wsk;
+    WSK_PROVIDER_NDK_DISPATCH ndk;
     NDK_ADAPTER *adapter = NULL;
-    char text[300];
-    NTSTATUS status = ndis_open_adapter(index, v2, &adapter, text, sizeof text);
+    NTSTATUS status;
 
+    assert_int_equal(WskRegister(&npi, &registration), STATUS_SUCCESS);
+    assert_int_equal(WskCaptureProviderNPI(&registration, WSK_INFINITE_WAIT, &wsk), STATUS_SUCCESS);
+    assert_int_equal(wsk.Dispatch->WskControlClient(wsk.Client,
+                                                    WSKNDK_GET_WSK_PROVIDER_NDK_DISPATCH, 0, NULL,
+                                                    sizeof ndk, &ndk, NULL, NULL),
+                     STATUS_SUCCESS);
+    status = ndk.WskOpenNdkAdapter(wsk.Client, v2, index, &adapter);
     if (status == STATUS_SUCCESS)
-        ndis_close_adapter(adapter);
+        ndk.WskCloseNdkAdapter(wsk.Client, adapter);
+    WskReleaseProviderNPI(&registration);
+    WskDeregister(&registration);
     return status;
 }
 
