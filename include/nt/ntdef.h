@@ -157,6 +157,10 @@ typedef ULONG_PTR KAFFINITY, *PKAFFINITY;
 #define MAXLONG      0x7fffffff
 #define MAXUCHAR     0xff
 #define MAXUSHORT    0xffff
+#define MAXUINT8     ((UINT8) ~((UINT8)0))
+#define MAXUINT16    ((UINT16) ~((UINT16)0))
+#define MAXUINT32    ((UINT32) ~((UINT32)0))
+#define MAXUINT64    ((UINT64) ~((UINT64)0))
 #define MAXULONG     0xffffffff
 #define MAXLONGLONG  ((LONGLONG)0x7fffffffffffffffLL)
 #define MAXULONGLONG ((ULONGLONG) ~((ULONGLONG)0))
@@ -212,7 +216,20 @@ typedef LONG NTSTATUS, *PNTSTATUS;
 #define ARGUMENT_PRESENT(p)                ((char *)(ULONG_PTR)(p) != (char *)0)
 #define UNREFERENCED_PARAMETER(P)          ((void)(P))
 #define DBG_UNREFERENCED_PARAMETER(P)      ((void)(P))
+#define UNREFERENCED_LOCAL_VARIABLE(V)     ((void)(V))
 #define DBG_UNREFERENCED_LOCAL_VARIABLE(V) ((void)(V))
+
+/* Numbers and addresses at multiples of a size that is a power of two: of a number of octets (_BY),
+ * or of a type. */
+#define ALIGN_DOWN_BY(Length, Alignment)          ((ULONG_PTR)(Length) & ~((ULONG_PTR)(Alignment)-1))
+#define ALIGN_UP_BY(Length, Alignment)            ALIGN_DOWN_BY((ULONG_PTR)(Length) + (Alignment)-1, Alignment)
+#define ALIGN_DOWN(Length, Type)                  ALIGN_DOWN_BY(Length, sizeof(Type))
+#define ALIGN_UP(Length, Type)                    ALIGN_UP_BY(Length, sizeof(Type))
+#define ALIGN_DOWN_POINTER_BY(Address, Alignment) ((PVOID)ALIGN_DOWN_BY(Address, Alignment))
+#define ALIGN_UP_POINTER_BY(Address, Alignment)   ((PVOID)ALIGN_UP_BY(Address, Alignment))
+#define ALIGN_DOWN_POINTER(Address, Type)         ALIGN_DOWN_POINTER_BY(Address, sizeof(Type))
+#define ALIGN_UP_POINTER(Address, Type)           ALIGN_UP_POINTER_BY(Address, sizeof(Type))
+#define MEMORY_ALLOCATION_ALIGNMENT               (2 * sizeof(PVOID))
 #ifdef __cplusplus
 #define C_ASSERT(e) static_assert(e, #e)
 #else

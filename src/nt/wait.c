@@ -190,16 +190,18 @@ bool nt_header_waitable(const DISPATCHER_HEADER *header)
 {
     unsigned type = header->Type;
 
-    return type <= NT_EVENT_SYNCHRONIZATION || type == NT_THREAD || type == NT_TIMER_NOTIFICATION ||
-           type == NT_TIMER_SYNCHRONIZATION;
+    return type <= NT_EVENT_SYNCHRONIZATION || type == NT_SEMAPHORE || type == NT_THREAD ||
+           type == NT_TIMER_NOTIFICATION || type == NT_TIMER_SYNCHRONIZATION;
 }
 
 void nt_header_consume(DISPATCHER_HEADER *header)
 {
     unsigned type = header->Type;
 
-    if ((type == NT_EVENT_SYNCHRONIZATION || type == NT_TIMER_SYNCHRONIZATION) &&
-        !RED("nt-event-not-consumed"))
+    if (type == NT_SEMAPHORE)
+        header->SignalState--;
+    else if ((type == NT_EVENT_SYNCHRONIZATION || type == NT_TIMER_SYNCHRONIZATION) &&
+             !RED("nt-event-not-consumed"))
         header->SignalState = 0;
 }
 
@@ -231,9 +233,10 @@ NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR
     }
     nt_wait_unlock(b);
     if (status == STATUS_INVALID_PARAMETER)
-        nt_finding_from(NT_CALLER,
-                        "KeWaitForSingleObject: %p is no event, timer or thread (type %u)", Object,
-                        type);
+        nt_finding_from(
+            NT_CALLER,
+            "KeWaitForSingleObject: %p is no event, semaphore, timer or thread (type %u)", Object,
+            type);
     return status;
 }
 

@@ -76,10 +76,11 @@ void nt_wait_unlink(struct nt_bucket *b, struct nt_waiter *w);
  */
 struct os_deadline nt_wait_deadline(const LARGE_INTEGER *timeout, bool *at_once);
 
-/* Values of DISPATCHER_HEADER.Type, those of Windows. Odd ones of a pair consume the signal. */
+/* Values of DISPATCHER_HEADER.Type, those of Windows. */
 enum {
     NT_EVENT_NOTIFICATION = 0,
     NT_EVENT_SYNCHRONIZATION = 1,
+    NT_SEMAPHORE = 5,
     NT_THREAD = 6,
     NT_TIMER_NOTIFICATION = 8,
     NT_TIMER_SYNCHRONIZATION = 9

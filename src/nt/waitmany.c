@@ -142,7 +142,8 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
         which = wait_for_group(objects, Count, WaitType == WaitAll, &until, &h);
     held_unlock(&h);
     if (wrong) {
-        nt_finding_from(NT_CALLER, "KeWaitForMultipleObjects: %p is no event, timer or thread",
+        nt_finding_from(NT_CALLER,
+                        "KeWaitForMultipleObjects: %p is no event, semaphore, timer or thread",
                         wrong);
         return STATUS_INVALID_PARAMETER;
     }

@@ -334,7 +334,7 @@ static void misuse_is_told(void **state)
     KeInitializeEvent(&e[0], NotificationEvent, TRUE);
     memset(&e[1], 0x5a, sizeof(e[1]));
     assert_int_equal(wait_many(p, 2, WaitAny, -MS), STATUS_INVALID_PARAMETER);
-    ASSERT_FINDING(findings, "is no event, timer or thread");
+    ASSERT_FINDING(findings, "is no event, semaphore, timer or thread");
     findings = nt_finding_count();
     nt_irql_set(DISPATCH_LEVEL);
     assert_int_equal(wait_many(p, 1, WaitAny, 0), STATUS_WAIT_0);

@@ -23,6 +23,8 @@ ULONG DbgPrintEx(ULONG ComponentId, ULONG Level, PCSTR Format, ...);
 ULONG vDbgPrintEx(ULONG ComponentId, ULONG Level, PCSTR Format, va_list arglist);
 
 #define DPFLTR_IHVDRIVER_ID  77
+#define DPFLTR_IHVNETWORK_ID 80
+#define DPFLTR_DEFAULT_ID    101
 #define DPFLTR_ERROR_LEVEL   0
 #define DPFLTR_WARNING_LEVEL 1
 #define DPFLTR_TRACE_LEVEL   2
@@ -54,11 +56,20 @@ SOFTNDK_INLINE BOOLEAN softndk_truth(BOOLEAN Truth)
                            FALSE))
 #if defined(DBG) && DBG
 #define NT_ASSERT(exp) ((void)SOFTNDK_CHECK(exp))
+#define NT_ASSERTMSG(msg, exp)                                                                     \
+    ((void)softndk_truth(                                                                          \
+        (exp) ? TRUE                                                                               \
+              : (RtlAssert((PVOID)(ULONG_PTR)(PCSTR) #exp, (PVOID)(ULONG_PTR)(PCSTR)__FILE__,      \
+                           __LINE__, (PSTR)(ULONG_PTR)(PCSTR)(msg)),                               \
+                 FALSE)))
 #define NT_VERIFY(exp) SOFTNDK_CHECK(exp)
 #else
-#define NT_ASSERT(exp) ((void)0)
-#define NT_VERIFY(exp) softndk_truth((exp) ? TRUE : FALSE)
+#define NT_ASSERT(exp)         ((void)0)
+#define NT_ASSERTMSG(msg, exp) ((void)0)
+#define NT_VERIFY(exp)         softndk_truth((exp) ? TRUE : FALSE)
 #endif
+#define NT_FRE_ASSERT(exp)  ((void)SOFTNDK_CHECK(exp)) /* in every build */
+#define ASSERTMSG(msg, exp) NT_ASSERTMSG(msg, exp)
 #ifndef ASSERT
 #define ASSERT(exp) NT_ASSERT(exp)
 #endif

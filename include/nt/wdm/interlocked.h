@@ -72,6 +72,75 @@ typedef PVOID __attribute__((may_alias)) SOFTNDK_ATOMIC_POINTER;
     ((PVOID)__sync_val_compare_and_swap(SOFTNDK_AT_POINTER(Destination), (PVOID)(Comperand),       \
                                         (PVOID)(Exchange)))
 
+/* With less order than a full barrier, which they have here all the same. */
+#define InterlockedIncrementAcquire              InterlockedIncrement
+#define InterlockedIncrementRelease              InterlockedIncrement
+#define InterlockedIncrementNoFence              InterlockedIncrement
+#define InterlockedIncrementAcquire64            InterlockedIncrement64
+#define InterlockedIncrementRelease64            InterlockedIncrement64
+#define InterlockedIncrementNoFence64            InterlockedIncrement64
+#define InterlockedDecrementAcquire              InterlockedDecrement
+#define InterlockedDecrementRelease              InterlockedDecrement
+#define InterlockedDecrementNoFence              InterlockedDecrement
+#define InterlockedDecrementAcquire64            InterlockedDecrement64
+#define InterlockedDecrementRelease64            InterlockedDecrement64
+#define InterlockedDecrementNoFence64            InterlockedDecrement64
+#define InterlockedExchangeAcquire               InterlockedExchange
+#define InterlockedExchangeNoFence               InterlockedExchange
+#define InterlockedExchangePointerNoFence        InterlockedExchangePointer
+#define InterlockedCompareExchangeAcquire        InterlockedCompareExchange
+#define InterlockedCompareExchangeRelease        InterlockedCompareExchange
+#define InterlockedCompareExchangeNoFence        InterlockedCompareExchange
+#define InterlockedCompareExchangePointerAcquire InterlockedCompareExchangePointer
+#define InterlockedCompareExchangePointerRelease InterlockedCompareExchangePointer
+#define InterlockedCompareExchangePointerNoFence InterlockedCompareExchangePointer
+
+/* Sets or clears bit Offset of a LONG; the bit's former value. */
+#define InterlockedBitTestAndSet(Base, Offset)                                                     \
+    ((BOOLEAN)((InterlockedOr(Base, (LONG)(1u << (Offset))) >> (Offset)) & 1))
+#define InterlockedBitTestAndReset(Base, Offset)                                                   \
+    ((BOOLEAN)((InterlockedAnd(Base, (LONG) ~(1u << (Offset))) >> (Offset)) & 1))
+
+/* Reads and writes that are one access; Acquire and Release order what comes after and before. */
+#define SOFTNDK_READ(n, T, p, order) ((T)__atomic_load_n(SOFTNDK_AT(n, p), __ATOMIC_##order))
+#define SOFTNDK_WRITE(n, T, p, v, order)                                                           \
+    __atomic_store_n(SOFTNDK_AT(n, p), (T)(v), __ATOMIC_##order)
+
+#define ReadAcquire(Source)        SOFTNDK_READ(32, LONG, Source, ACQUIRE)
+#define ReadAcquire64(Source)      SOFTNDK_READ(64, LONG64, Source, ACQUIRE)
+#define ReadULongAcquire(Source)   SOFTNDK_READ(32, ULONG, Source, ACQUIRE)
+#define ReadULong64Acquire(Source) SOFTNDK_READ(64, ULONG64, Source, ACQUIRE)
+#define ReadNoFence(Source)        SOFTNDK_READ(32, LONG, Source, RELAXED)
+#define ReadNoFence64(Source)      SOFTNDK_READ(64, LONG64, Source, RELAXED)
+#define ReadULongNoFence(Source)   SOFTNDK_READ(32, ULONG, Source, RELAXED)
+#define ReadULong64NoFence(Source) SOFTNDK_READ(64, ULONG64, Source, RELAXED)
+#define ReadPointerAcquire(Source)                                                                 \
+    ((PVOID)__atomic_load_n(SOFTNDK_AT_POINTER(Source), __ATOMIC_ACQUIRE))
+#define ReadPointerNoFence(Source)                                                                 \
+    ((PVOID)__atomic_load_n(SOFTNDK_AT_POINTER(Source), __ATOMIC_RELAXED))
+#define WriteRelease(Destination, Value)      SOFTNDK_WRITE(32, LONG, Destination, Value, RELEASE)
+#define WriteRelease64(Destination, Value)    SOFTNDK_WRITE(64, LONG64, Destination, Value, RELEASE)
+#define WriteULongRelease(Destination, Value) SOFTNDK_WRITE(32, ULONG, Destination, Value, RELEASE)
+#define WriteNoFence(Destination, Value)      SOFTNDK_WRITE(32, LONG, Destination, Value, RELAXED)
+#define WriteNoFence64(Destination, Value)    SOFTNDK_WRITE(64, LONG64, Destination, Value, RELAXED)
+#define WriteULongNoFence(Destination, Value) SOFTNDK_WRITE(32, ULONG, Destination, Value, RELAXED)
+#define WritePointerRelease(Destination, Value)                                                    \
+    __atomic_store_n(SOFTNDK_AT_POINTER(Destination), (PVOID)(Value), __ATOMIC_RELEASE)
+#define WritePointerNoFence(Destination, Value)                                                    \
+    __atomic_store_n(SOFTNDK_AT_POINTER(Destination), (PVOID)(Value), __ATOMIC_RELAXED)
+
+/* Barriers, and a moment for the other half of the processor. */
+#define KeMemoryBarrier()             __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define KeMemoryBarrierWithoutFence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define MemoryBarrier()               KeMemoryBarrier()
+#if defined(__x86_64__) || defined(__i386__)
+#define YieldProcessor() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define YieldProcessor() __asm__ volatile("yield" ::: "memory")
+#else
+#define YieldProcessor() KeMemoryBarrierWithoutFence()
+#endif
+
 /* The compiler's own names for the same. */
 #define _InterlockedIncrement              InterlockedIncrement
 #define _InterlockedIncrement16            InterlockedIncrement16

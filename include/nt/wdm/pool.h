@@ -83,6 +83,16 @@ typedef ULONG64 POOL_FLAGS;
  * 0, or with flags that do not fit. */
 PVOID ExAllocatePool2(POOL_FLAGS Flags, SIZE_T NumberOfBytes, ULONG Tag);
 
+/* The same for old systems: zeroed or not, with the types of ExAllocatePoolWithTag. */
+#define ExAllocatePoolZero(PoolType, NumberOfBytes, Tag)                                           \
+    ExAllocatePoolWithTag((POOL_TYPE)((PoolType) | POOL_ZERO_ALLOCATION), NumberOfBytes, Tag)
+#define ExAllocatePoolUninitialized(PoolType, NumberOfBytes, Tag)                                  \
+    ExAllocatePoolWithTag(PoolType, NumberOfBytes, Tag)
+
+/* What DriverEntry says of its pool; nothing here is executable anyway. */
+#define DrvRtPoolNxOptIn                 0x00000001
+#define ExInitializeDriverRuntime(Flags) ((void)(Flags))
+
 typedef enum POOL_EXTENDED_PARAMETER_TYPE {
     PoolExtendedParameterInvalidType = 0,
     PoolExtendedParameterPriority,

@@ -22,6 +22,17 @@ SOFTNDK_BEGIN_C
 #define RtlEqualMemory(Destination, Source, Length)                                                \
     (!__builtin_memcmp((Destination), (Source), (Length)))
 
+#define RtlCopyBytes RtlCopyMemory
+#define RtlZeroBytes RtlZeroMemory
+
+/* Not left out, even when nobody reads the memory any more. */
+#define RtlSecureZeroMemory(Destination, Length)                                                   \
+    do {                                                                                           \
+        PVOID softndk_zeroed = (Destination);                                                      \
+        RtlZeroMemory(softndk_zeroed, (Length));                                                   \
+        __asm__ volatile("" ::"r"(softndk_zeroed) : "memory");                                     \
+    } while (0)
+
 /* How many bytes from the beginning on are equal: Length when all are. */
 SIZE_T RtlCompareMemory(const VOID *Source1, const VOID *Source2, SIZE_T Length);
 

@@ -65,8 +65,22 @@ LONG KeResetEvent(PRKEVENT Event);
 /* Returns the state: non-zero when signalled. */
 LONG KeReadStateEvent(PRKEVENT Event);
 
+/* A semaphore: signalled while its count is above 0. A wait takes one. */
+typedef struct _KSEMAPHORE {
+    DISPATCHER_HEADER Header;
+    LONG Limit;
+} KSEMAPHORE, *PKSEMAPHORE, *PRKSEMAPHORE;
+
+VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit);
+
+/* Adds to the count; the former one. More than the limit raises an exception on Windows: here it is
+ * a finding and adds nothing. IRQL as for KeSetEvent. */
+LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait);
+
+LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore);
+
 /*
- * Waits until Object (an event, a timer, a thread) is signalled.
+ * Waits until Object (an event, a semaphore, a timer, a thread) is signalled.
  * Timeout: in units of 100 ns; NULL waits for ever, 0 only looks, a negative value is relative to
  * now, a positive one is an absolute system time counted from 1601-01-01 UTC.
  * Returns STATUS_SUCCESS or STATUS_TIMEOUT. WaitReason, WaitMode and Alertable have no effect.
