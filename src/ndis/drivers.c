@@ -177,8 +177,9 @@ NDIS_STATUS NdisMNetPnPEvent(NDIS_HANDLE instance, PNET_PNP_EVENT_NOTIFICATION e
     if (!enable && event->NetPnPEvent.NetEvent != NetEventNDKDisable)
         return NDIS_STATUS_NOT_SUPPORTED;
     if (ndis_in_oid_handler()) {
-        nt_finding("NdisMNetPnPEvent: called in an OID handler, where it would wait for itself "
-                   "(need a work item), rule 3.5");
+        nt_finding_of_call(
+            "NdisMNetPnPEvent: called in an OID handler, where it would wait for itself "
+            "(need a work item), rule 3.5");
         return NDIS_STATUS_FAILURE;
     }
     return ndis_instance_enable(instance, enable) ? NDIS_STATUS_SUCCESS

@@ -164,8 +164,8 @@ bool ndis_driver_idle(struct ndis_driver *driver)
     count = driver->instances;
     os_mutex_unlock(&ndis_lock);
     if (count)
-        nt_finding("NdisMDeregisterMiniportDriver: %u adapter%s not removed", count,
-                   count == 1 ? " is" : "s are");
+        nt_finding_of_call("NdisMDeregisterMiniportDriver: %u adapter%s not removed", count,
+                           count == 1 ? " is" : "s are");
     return count == 0;
 }
 

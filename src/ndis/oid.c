@@ -108,11 +108,11 @@ static void complete(const char *call, NDIS_HANDLE instance, const NDIS_OID_REQU
     }
     os_mutex_unlock(&lock);
     if (!good)
-        nt_finding("%s: the request %p %s", call, (const void *)request,
-                   !found                    ? "is not pending"
-                   : found->it != instance   ? "is not this adapter's"
-                   : found->direct != direct ? "came the other way"
-                                             : "is answered already");
+        nt_finding_of_call("%s: the request %p %s", call, (const void *)request,
+                           !found                    ? "is not pending"
+                           : found->it != instance   ? "is not this adapter's"
+                           : found->direct != direct ? "came the other way"
+                                                     : "is answered already");
 }
 
 VOID NdisMOidRequestComplete(NDIS_HANDLE instance, PNDIS_OID_REQUEST request, NDIS_STATUS status)

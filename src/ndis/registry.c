@@ -178,7 +178,7 @@ void ndis_close_adapter(NDK_ADAPTER *adapter)
     struct ndis_instance *it = instance_of(adapter, true);
 
     if (!it) {
-        nt_finding("ndis: an adapter is closed that is not open here, rule C2");
+        nt_finding_of_call("ndis: an adapter is closed that is not open here, rule C2");
         return;
     }
     it->driver->close(it->context, adapter);

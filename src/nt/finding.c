@@ -16,6 +16,9 @@
 #include "base/red.h"
 #include "os/os.h"
 #include "os/os_trace.h"
+#include "os/sanitize.h"
+
+enum { FRAMES = 32 }; /* deeper than this library between an entry and a finding */
 
 static atomic_uint finding_total;
 static bool finding_aborts;
@@ -60,22 +63,48 @@ void nt_finding(const char *format, ...)
     finding_add(text);
 }
 
-void nt_finding_from(const void *caller, const char *format, ...)
+static void finding_add_from(const void *caller, const char *format, va_list ap)
 {
     char text[NT_FINDING_TEXT];
     char symbol[OS_SYMBOL_MAX];
     size_t at = 0;
-    va_list ap;
-    int n;
+    int n = vsnprintf(text, sizeof(text), format, ap);
 
-    va_start(ap, format);
-    n = vsnprintf(text, sizeof(text), format, ap);
-    va_end(ap);
     if (n > 0)
         at = (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
     if (caller && !os_same_module(caller, (const void *)&finding_total))
         snprintf(text + at, sizeof(text) - at, ", called from %s", os_symbol(caller, symbol));
     finding_add(text);
+}
+
+void nt_finding_from(const void *caller, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    finding_add_from(caller, format, ap);
+    va_end(ap);
+}
+
+/* Neither this library, nor what began the thread. */
+static bool is_consumer(const void *frame)
+{
+    return !os_same_module(frame, (const void *)&finding_total) &&
+           !os_same_module(frame, (const void *)(uintptr_t)&abort) &&
+           !(sanitize_runtime() && os_same_module(frame, sanitize_runtime()));
+}
+
+void nt_finding_of_call(const char *format, ...)
+{
+    void *frames[FRAMES];
+    unsigned count = os_trace(frames, FRAMES, __builtin_return_address(0)), i = 0;
+    va_list ap;
+
+    while (i < count && !is_consumer(frames[i]))
+        i++;
+    va_start(ap, format);
+    finding_add_from(i < count ? frames[i] : NULL, format, ap);
+    va_end(ap);
 }
 
 unsigned nt_finding_count(void)

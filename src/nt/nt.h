@@ -24,6 +24,10 @@ void nt_finding(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nt_finding_from(const void *caller, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The same where the function does not know its caller: tells the innermost frame outside this
+ * library. */
+void nt_finding_of_call(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* For a function that consumers call: its caller. */
 #define NT_CALLER __builtin_return_address(0)
 

@@ -15,6 +15,7 @@
 
 void __asan_poison_memory_region(const volatile void *addr, size_t size) SANITIZE_WEAK;
 void __asan_unpoison_memory_region(const volatile void *addr, size_t size) SANITIZE_WEAK;
+void __asan_handle_no_return(void) SANITIZE_WEAK;
 void __tsan_acquire(void *addr) SANITIZE_WEAK;
 void __tsan_release(void *addr) SANITIZE_WEAK;
 void __tsan_mutex_create(void *addr, unsigned flags) SANITIZE_WEAK;
@@ -40,6 +41,21 @@ static inline bool sanitize_address(void)
 static inline bool sanitize_thread(void)
 {
     return __tsan_acquire != NULL;
+}
+
+/* An address in the runtime of the sanitizer; NULL without one. */
+static inline const void *sanitize_runtime(void)
+{
+    return sanitize_address() ? (const void *)(size_t)&__asan_poison_memory_region
+                              : (const void *)(size_t)&__tsan_acquire;
+}
+
+/* Before a thread ends in the middle of its calls: the frames that never return leave marks of
+ * AddressSanitizer on the stack, where the end of the thread would meet them. */
+static inline void sanitize_no_return(void)
+{
+    if (__asan_handle_no_return)
+        __asan_handle_no_return();
 }
 
 /* A memory order that goes through atomics of this library: what was done before release() is seen

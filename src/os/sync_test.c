@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -133,6 +134,25 @@ static void tell_id(void *arg)
         os_sleep_us(100);
     atomic_fetch_add(&ended, 1);
     os_thread_exit();
+}
+
+static void ask_signal_stack(void *arg)
+{
+    stack_t there = {.ss_flags = SS_DISABLE};
+
+    sigaltstack(NULL, &there);
+    atomic_store((atomic_int *)arg, there.ss_flags & SS_DISABLE ? -1 : 1);
+}
+
+static void threads_can_tell_of_a_stack_that_is_used_up(void **state)
+{
+    atomic_int has = 0; /* 1: a stack for signals, -1: none */
+    struct os_thread *thread;
+
+    (void)state;
+    assert_int_equal(os_thread_start(&thread, "signals", ask_signal_stack, &has), 0);
+    os_thread_join(thread);
+    assert_int_equal(atomic_load(&has), 1);
 }
 
 static void threads_have_numbers_and_need_no_join(void **state)
@@ -352,6 +372,7 @@ int main(void)
         cmocka_unit_test(conditions_wait_by_either_clock),
         cmocka_unit_test(a_word_wakes_who_waits_for_its_change),
         cmocka_unit_test(threads_have_numbers_and_need_no_join),
+        cmocka_unit_test(threads_can_tell_of_a_stack_that_is_used_up),
         cmocka_unit_test(processor_time_is_the_threads_own),
         cmocka_unit_test(a_stack_begins_where_it_is_asked_to),
         cmocka_unit_test(a_remembered_stack_is_the_right_one),

@@ -226,7 +226,7 @@ static bool close_inside_callback(struct adapter *adapter)
 
     if (!engine_in_item() || RED("object-adapter-close-in-callback"))
         return false;
-    nt_finding(
+    nt_finding_of_call(
         "adapter #%u: closed inside a consumer callback, where it waits for itself, rule C10",
         adapter->object.id);
     if (tolerant && strcmp(tolerant, "1") == 0)
@@ -318,10 +318,10 @@ void adapter_close(struct adapter *adapter)
     if (close_inside_callback(adapter))
         return;
     if (KeGetCurrentIrql() != PASSIVE_LEVEL)
-        nt_finding("adapter #%u: closed at IRQL %u (need PASSIVE_LEVEL), rule C9",
-                   adapter->object.id, KeGetCurrentIrql());
+        nt_finding_of_call("adapter #%u: closed at IRQL %u (need PASSIVE_LEVEL), rule C9",
+                           adapter->object.id, KeGetCurrentIrql());
     if (atomic_exchange(&adapter->object.closed, true)) {
-        nt_finding("adapter #%u: closed twice, rule C2", adapter->object.id);
+        nt_finding_of_call("adapter #%u: closed twice, rule C2", adapter->object.id);
         return;
     }
     close_wait(adapter);
@@ -331,8 +331,9 @@ void adapter_close(struct adapter *adapter)
     os_mutex_unlock(&adapter->table_lock);
     if (lams) {
         lam_origin(adapter, made, sizeof made);
-        nt_finding("adapter #%u: closed with %u logical address mapping%s not released, rule L11%s",
-                   adapter->object.id, lams, lams == 1 ? "" : "s", made);
+        nt_finding_of_call(
+            "adapter #%u: closed with %u logical address mapping%s not released, rule L11%s",
+            adapter->object.id, lams, lams == 1 ? "" : "s", made);
     }
     log_info("adapter #%u: closed", adapter->object.id);
     adapter_free(adapter);

@@ -27,9 +27,10 @@ static NTSTATUS adapter_query_info(NDK_ADAPTER *ndk, NDK_ADAPTER_INFO *info, ULO
     if (status != STATUS_SUCCESS)
         return status;
     if (KeGetCurrentIrql() != PASSIVE_LEVEL)
-        nt_finding("adapter #%u: NdkQueryAdapterInfo: called at IRQL %u (need PASSIVE_LEVEL), rule "
-                   "NDKPI 6.1",
-                   adapter->object.id, KeGetCurrentIrql());
+        nt_finding_of_call(
+            "adapter #%u: NdkQueryAdapterInfo: called at IRQL %u (need PASSIVE_LEVEL), rule "
+            "NDKPI 6.1",
+            adapter->object.id, KeGetCurrentIrql());
     if (!size)
         return object_fail(&adapter->object, CALL_QUERY_ADAPTER_INFO, STATUS_INVALID_PARAMETER,
                            "pBufferSize is NULL, rule NDKPI 6.1");

@@ -235,12 +235,13 @@ NTSTATUS object_close(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_COMPLETION complet
             ->Dispatch->NdkQueryExtension(header, &(GUID){0}, header->Version, &extension);
     }
     if (atomic_exchange(&object->closed, true)) {
-        nt_finding("%s #%u: NdkClose: closed twice, rule C2", object->class->name, object->id);
+        nt_finding_of_call("%s #%u: NdkClose: closed twice, rule C2", object->class->name,
+                           object->id);
         return STATUS_SUCCESS;
     }
     if (!completion)
-        nt_finding("%s #%u: NdkClose: no CloseCompletion, rule C11", object->class->name,
-                   object->id);
+        nt_finding_of_call("%s #%u: NdkClose: no CloseCompletion, rule C11", object->class->name,
+                           object->id);
     if (mode == PEND_EARLY)
         early = early_new(object, &where);
     object->early = early;

@@ -103,9 +103,10 @@ static void request_push(struct request *request, NTSTATUS status, struct engine
 static void completion_check(const struct object *owner, enum call call, bool given)
 {
     if (!given && call != CALL_BUILD_LAM)
-        nt_finding("%s #%u: %s: the completion routine is NULL (need a function, a do-nothing one "
-                   "for \"don't care\"), rule NDKPI 4",
-                   owner->class->name, owner->id, call_name(call));
+        nt_finding_of_call(
+            "%s #%u: %s: the completion routine is NULL (need a function, a do-nothing one "
+            "for \"don't care\"), rule NDKPI 4",
+            owner->class->name, owner->id, call_name(call));
 }
 
 struct request *request_new(struct object *owner, enum call call,

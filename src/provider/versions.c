@@ -16,10 +16,10 @@
 
 static void beyond(struct object *object, const char *slot, const char *since)
 {
-    nt_finding("%s #%u: %s: lies beyond the table of NDKPI %u.%u (it came with %s; look at "
-               "Header.Version first), rule NDKPI 3",
-               object->class->name, object->id, slot, object->header.Version.Major,
-               object->header.Version.Minor, since);
+    nt_finding_of_call("%s #%u: %s: lies beyond the table of NDKPI %u.%u (it came with %s; look at "
+                       "Header.Version first), rule NDKPI 3",
+                       object->class->name, object->id, slot, object->header.Version.Major,
+                       object->header.Version.Minor, since);
 }
 
 static ULONG beyond_get_results_ex(NDK_CQ *cq, NDK_RESULT_EX results[], ULONG room)

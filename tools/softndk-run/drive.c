@@ -51,7 +51,9 @@ static void *call_thread(void *arg)
 {
     struct call *call = arg;
     struct driver *d = call->driver;
+    char room[CRASH_ROOM];
 
+    crash_room(room);
     if (call->name[6] == 'E')
         call->status = d->entry(&d->object, &d->registry_path);
     else

@@ -31,6 +31,6 @@ int main(int argc, char **argv)
         return RUN_UNLOADED;
     }
     if (!runtime_sanitized())
-        crash_watch();
+        crash_watch(&run);
     return tool_finish(drive(&run));
 }

@@ -65,8 +65,13 @@ void driver_forget(struct driver *driver);
 /* Tells the lines of source that belong to the drivers' frames in a line of the report. */
 void places_tell(const struct run *run, const char *text);
 
-/* Prints where a driver crashed before the process dies of it. */
-void crash_watch(void);
+/* Prints where a driver crashed, or aborted, before the process dies of it. */
+void crash_watch(const struct run *run);
+
+/* Memory of the calling thread for telling of a crash, should its stack be used up; until it ends.
+ */
+enum { CRASH_ROOM = 65536 };
+void crash_room(char *room);
 
 /* Loads, runs, unloads, reports; the exit status. */
 int drive(struct run *run);
