@@ -15,17 +15,20 @@ set(softndk_driver_compile_options
     -fshort-wchar
     -Wno-multichar
     -Wno-unknown-pragmas
-    -Wno-unknown-warning-option
-    -Wno-microsoft
     -Wno-builtin-declaration-mismatch
-    -Wno-incompatible-library-redeclaration
     -Wno-error=incompatible-pointer-types
     -Wno-error=int-conversion)
+# clang's alone: gcc is silent about an unknown -Wno-, until it has something else to say.
+set(softndk_driver_clang_options
+    -Wno-unknown-warning-option
+    -Wno-microsoft
+    -Wno-incompatible-library-redeclaration)
 # -Bsymbolic: a driver's own wait() is meant when it calls wait(), whatever the process has.
 set(softndk_driver_link_options -Wl,-Bsymbolic)
 
 # For the function, which may be called where the variables of this file are not seen.
-foreach(variable softndk_driver_compile_options softndk_driver_link_options softndk_cc)
+foreach(variable softndk_driver_compile_options softndk_driver_clang_options
+        softndk_driver_link_options softndk_cc)
     set_property(GLOBAL PROPERTY ${variable} "${${variable}}")
 endforeach()
 
@@ -75,8 +78,11 @@ function(softndk_add_driver name)
         set_target_properties(${name} PROPERTIES CXX_STANDARD 17)
     endif()
     get_property(compile_options GLOBAL PROPERTY softndk_driver_compile_options)
+    get_property(clang_options GLOBAL PROPERTY softndk_driver_clang_options)
     get_property(link_options GLOBAL PROPERTY softndk_driver_link_options)
-    target_compile_options(${name} PRIVATE ${compile_options})
+    target_compile_options(${name} PRIVATE ${compile_options}
+        "$<$<COMPILE_LANG_AND_ID:C,Clang,AppleClang>:${clang_options}>"
+        "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:${clang_options}>")
     target_link_options(${name} PRIVATE ${link_options})
     target_link_libraries(${name} PRIVATE softndk::softndk)
     softndk_driver_headers(${name})

@@ -209,6 +209,8 @@ for kind in gcc clang; do
     if [ $kind = gcc ]; then
         "$cc" --gcc -c unfit.c >said 2>&1 || fail "gcc: pointers that do not fit are an error"
         grep -q 'incompatible.pointer' said || fail "gcc: pointers that do not fit are not told"
+        ! grep -q 'unrecognized command-line option' said ||
+            fail "gcc: beside a warning of the driver it speaks of options that it does not know"
     fi
     good "$kind, C alone" "--$kind" -c helper.c -o helper.o
     good "$kind, objects of both" "--$kind" --cxx entry.o helper.o -o objects.so
