@@ -109,13 +109,13 @@ class Run:
     # ---- cases
 
     def one(self, number, case):
-        """A peer's kernel that breaks down says nothing about us: once more, with a fresh one."""
+        """A guest that breaks down or stands still says nothing about us: once more, a fresh one."""
         result = self.attempt(number, case)
         if self.broken and result["result"] == "failed":
-            say(f"the guest's kernel broke down ({self.broken}): once more: {case.name}")
+            say(f"{self.broken}: once more with a fresh guest: {case.name}")
             why = self.broken
             result = self.attempt(number, case)
-            result["detail"] = f"{result['detail']} (again: first {why} in the guest)".strip()
+            result["detail"] = f"{result['detail']} (again; first: {why})".strip()
         return result
 
     def attempt(self, number, case):
@@ -134,6 +134,8 @@ class Run:
             result["detail"] = case.action(self.bench) or ""
         except (Failed, GuestError) as error:
             result.update(result="failed", detail=str(error))
+            if isinstance(error, GuestError):
+                self.broken = str(error)
         finally:
             self.finish(number, case, result)
             result["seconds"] = round(time.monotonic() - began, 1)
@@ -155,7 +157,7 @@ class Run:
         for file in self.directory.glob(f"{number:02}.*.out"):
             file.unlink()
         if result["result"] == "failed":
-            self.broken = self.guest.broken()
+            self.broken = self.guest.broken() or self.broken
             self.stop_guest() # whatever is wrong with it, the next case gets a fresh one
 
     def run(self, chosen, minutes):

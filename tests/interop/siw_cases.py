@@ -158,15 +158,26 @@ def nobody_listens(bench):
 
 
 def siw_refuses(bench):
-    """ucmatose takes one client and rejects the second, which finds the R bit in the Reply."""
+    """ucmatose takes one client. It looks at further ones when it is done with the first, and rejects
+    those that have come by then."""
     port = bench.port()
     server = bench.guest_server("ucmatose -p {port} -S 100 -C 1", port)
-    first = bench.talk(port, "recv:100", "send:100", "gone")
-    wait_for(lambda: "send:100: done" in first.output, "the first client has not got through", first)
-    text = bench.talk(port, "recv:100").must(1)
-    expect(text, "STATUS_CONNECTION_REFUSED", "talk")
-    server.end()
+    go = bench.directory / f"{bench.case}.go"
+    first = bench.talk(port, "recv:100", f"until:{go}", "send:100", "gone")
+    wait_for(lambda: "recv:100: done" in first.output, "the first client has not got through", first)
+    second = bench.talk(port, "recv:100")
+    wait_for(lambda: connected(bench, port) == 2, "the second client is not there", second)
+    bench.guest.must("sleep 1") # its Request is there, too
+    go.touch()
+    expect(second.must(1), "STATUS_CONNECTION_REFUSED", "talk")
     first.must()
+    expect(server_output(server), "return status -12", "ucmatose") # what it calls a client too many
+    go.unlink()
+
+
+def server_output(command):
+    command.wait()
+    return command.output
 
 
 def siw_refuses_crc(bench):

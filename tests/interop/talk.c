@@ -11,6 +11,7 @@
  *   advert-wrong   a Send as rping's, whose token names nothing: the peer will read from it
  *   write-wrong    a Write to a token that names nothing
  *   read-wrong     a Read from one; ends in failure, which is not waited for
+ *   until:PATH     waits until there is such a file
  *   gone           the peer ends the connection; prints "ended: why"
  *   refuse         -s, alone: rejects the client, with private data
  *
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/tool_args.h"
 #include "ndkping/link.h"
@@ -104,6 +106,16 @@ static enum link_result do_gone(struct talk *t)
     return LINK_GOOD;
 }
 
+static enum link_result do_until(const char *path)
+{
+    for (unsigned waited = 0; access(path, F_OK) != 0; waited += 20) {
+        if (waited > LIMIT_MS)
+            return LINK_FAILED;
+        usleep(20000);
+    }
+    return LINK_GOOD;
+}
+
 static enum link_result do_step(struct talk *t, const char *step)
 {
     ULONG octets;
@@ -118,6 +130,8 @@ static enum link_result do_step(struct talk *t, const char *step)
         return link_write(&t->link, &t->out, 64, AT, NOWHERE) ? LINK_GOOD : LINK_FAILED;
     if (strcmp(step, "read-wrong") == 0)
         return link_read(&t->link, &t->in, 64, AT, NOWHERE) ? LINK_GOOD : LINK_FAILED;
+    if (strncmp(step, "until:", 6) == 0)
+        return do_until(step + 6);
     if (strcmp(step, "gone") == 0)
         return do_gone(t);
     tool_say("%s: no such step", step);
