@@ -124,6 +124,29 @@ started=
 [ "$status" -eq 0 ] || fail "a signal: exit status $status (need 0)"
 says 'a signal asks to end'
 clean
+
+# timeout(1) sends to the process and to its group: two signals at once are one. Both are pending
+# when the process goes on.
+"$run" --idle never faulty.so Mode=open >said 2>&1 &
+started=$!
+turns=0
+until grep -q 'DriverEntry: STATUS' said; do
+    turns=$((turns + 1))
+    [ $turns -le 400 ] || fail "two signals at once: does not begin"
+    sleep 0.05
+done
+kill -STOP "$started"
+kill -INT "$started"
+kill -TERM "$started"
+kill -CONT "$started"
+status=0
+wait "$started" || status=$?
+started=
+[ "$status" -eq 0 ] || fail "two signals at once: exit status $status (need 0)"
+says 'a signal asks to end'
+clean
+echo "softndk_run: two signals at once: good"
+
 signalled "two signals" hang
 turns=0
 until grep -q 'a signal asks to end' said; do
@@ -131,6 +154,7 @@ until grep -q 'a signal asks to end' said; do
     [ $turns -le 400 ] || fail "two signals: the first has no effect"
     sleep 0.05
 done
+sleep 0.5 # longer than what belongs to the first
 kill -INT "$started"
 status=0
 wait "$started" || status=$?

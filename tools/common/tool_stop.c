@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,6 +25,31 @@ static sigset_t stop_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     return set;
+}
+
+/* What comes this soon after the first signal belongs to it: timeout(1) sends to the process and
+ * then to its group. */
+enum { SAME_MS = 300 };
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* One at least is asked for, however late this thread runs: what is pending already is taken. */
+static void take_same(const sigset_t *set)
+{
+    int64_t until = now_ns() + SAME_MS * INT64_C(1000000), left = SAME_MS * INT64_C(1000000);
+
+    do {
+        struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)(left > 0 ? left : 0)};
+
+        (void)sigtimedwait(set, NULL, &wait);
+        left = until - now_ns();
+    } while (left > 0 && !atomic_load(&ending));
 }
 
 static void *take_signals(void *unused)
@@ -43,6 +70,9 @@ static void *take_signals(void *unused)
             KeSetEvent(CONTAINING_RECORD(entry, struct tool_stop_watch, link)->event,
                        IO_NO_INCREMENT, FALSE);
         pthread_mutex_unlock(&lock);
+        take_same(&set);
+        if (atomic_load(&ending))
+            return NULL;
     }
 }
 

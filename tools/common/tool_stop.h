@@ -3,7 +3,8 @@
  * SIGINT and SIGTERM as events: a thread takes the signals and wakes whoever waits.
  *
  * A signal handler may not call KeSetEvent, so no handler is used. The first signal asks the
- * program to end in good order; the second one ends the process at once.
+ * program to end in good order, with whatever comes within 0.3 s of it; the next one ends the
+ * process at once.
  */
 #ifndef SOFTNDK_TOOL_STOP_H
 #define SOFTNDK_TOOL_STOP_H
