@@ -78,7 +78,7 @@ coverage)
     find build-coverage -name '*.gcda' -delete
     CTEST_ARGS="-LE models|net ${CTEST_ARGS:-}"
     (run_ctest build-coverage)
-    exec tests/coverage.py --build build-coverage provider=92 conn=92 iwarp engine
+    exec tests/coverage.py --build build-coverage provider=92 conn=92 iwarp engine --branches iwarp=95
     ;;
 red)
     scripts/build.sh build-red all -DSOFTNDK_TESTS=ON -DSOFTNDK_RED=ON
