@@ -174,7 +174,8 @@ static VOID Unload(PDRIVER_OBJECT driver)
     }
     if (Is("work"))
         return;
-    IoFreeWorkItem(g_item);
+    if (g_item != NULL)
+        IoFreeWorkItem(g_item);
     if (g_closes && g_adapter) {
         CloseCq();
         softndk_close_adapter(g_adapter);
@@ -208,6 +209,10 @@ NTSTATUS DriverEntry(PDRIVER_OBJECT driver, PUNICODE_STRING path)
     if (Is("lock"))
         KeAcquireSpinLock(&g_lock, &old);
     g_closes = Is("open");
+    if (g_closes) { /* at once: a signal may come when this has returned */
+        Work(NULL, NULL);
+        return STATUS_SUCCESS;
+    }
     g_item = IoAllocateWorkItem((PDEVICE_OBJECT)driver);
     if (g_item == NULL)
         return STATUS_INSUFFICIENT_RESOURCES;

@@ -107,6 +107,7 @@ fi
 # A signal ends the wait; a second one ends the process.
 signalled() {
     what=$1 mode=$2
+    : >said # what the last one said is no sign of this one, which the signal could meet before it runs
     "$run" --idle never faulty.so "Mode=$mode" >said 2>&1 &
     started=$!
     turns=0
