@@ -31,10 +31,16 @@ def accelerators():
     return ["kvm", "tcg"] if real and os.access("/dev/kvm", os.R_OK | os.W_OK) else ["tcg"]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count):
+    """Held together, or the system may give the same one twice."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
 
 
 class UserNetwork:
@@ -48,9 +54,11 @@ class UserNetwork:
     guest = "10.0.2.15/24"
 
     def __init__(self, ports):
-        self.ports = {port: free_port() for port in ports}
+        self.wanted, self.ports = list(ports), {}
 
     def arguments(self):
+        # Anew for each start: another program may have taken one meanwhile.
+        self.ports = dict(zip(self.wanted, free_ports(len(self.wanted))))
         forward = "".join(f",hostfwd=tcp:127.0.0.1:{ours}-:{port}"
                           for port, ours in self.ports.items())
         return ["-netdev", f"user,id=n0{forward}"]
