@@ -130,7 +130,7 @@ typedef PVOID __attribute__((may_alias)) SOFTNDK_ATOMIC_POINTER;
     __atomic_store_n(SOFTNDK_AT_POINTER(Destination), (PVOID)(Value), __ATOMIC_RELAXED)
 
 /* Barriers, and a moment for the other half of the processor. */
-#define KeMemoryBarrier()             __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define KeMemoryBarrier()             __sync_synchronize() /* ThreadSanitizer takes it, a fence not */
 #define KeMemoryBarrierWithoutFence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define MemoryBarrier()               KeMemoryBarrier()
 #if defined(__x86_64__) || defined(__i386__)
