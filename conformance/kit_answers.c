@@ -20,12 +20,17 @@ static struct {
         enum kit_how how;
         ULONG times;
     } rows[ANSWERS];
+    struct kit_os_file *file;
 } answers;
 
-VOID kit_answers_on(VOID)
+BOOLEAN kit_answers_on(const char *path)
 {
+    answers.file = kit_os_create(path);
+    if (!answers.file)
+        return FALSE;
     kit_os_lock_init(&answers.lock);
     answers.on = TRUE;
+    return TRUE;
 }
 
 VOID kit_answered(const char *name, NTSTATUS status, enum kit_how how)
@@ -69,19 +74,16 @@ VOID kit_answered_in_words(const char *what, NTSTATUS status)
     kit_answered(name, status, KIT_INLINE);
 }
 
-BOOLEAN kit_answers_write(const char *path)
+BOOLEAN kit_answers_write(VOID)
 {
     static const char *const hows[] = {"inline", "async", "completion"};
-    struct kit_os_file *file = kit_os_create(path);
     char line[128];
 
-    if (!file)
-        return FALSE;
     for (ULONG i = 0; i < answers.count; i++) {
         kit_print_to(line, sizeof line, "%s %s %s %u\n", answers.rows[i].name,
                      kit_status_name(answers.rows[i].status), hows[answers.rows[i].how],
                      (unsigned)answers.rows[i].times);
-        kit_os_write(file, line);
+        kit_os_write(answers.file, line);
     }
-    return kit_os_finish(file);
+    return kit_os_finish(answers.file);
 }

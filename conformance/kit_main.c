@@ -33,10 +33,11 @@ struct command {
     const char *patterns[PATTERNS];
     ULONG pattern_count;
     const char *address, *peer, *junit, *profile, *options, *answer, *answers;
+    const char *serving; /* the last option that makes sense with --serve only */
     ULONG idle_s, limit_s, late_ms;
     NDK_VERSION version;
     enum kit_format format;
-    BOOLEAN list, serve, slow, help, version_only;
+    BOOLEAN list, serve, slow, ipv6, help, version_only;
 };
 
 static VOID complain(const char *format, ...) KIT_PRINTF(1, 2);
@@ -77,7 +78,7 @@ static BOOLEAN read_switch(struct command *c, const char *word)
     else if (kit_same(word, "--json"))
         c->format = KIT_JSON;
     else if (kit_same(word, "--ipv6"))
-        c->address = "::1";
+        c->ipv6 = TRUE;
     else if (kit_same(word, "--help"))
         c->help = TRUE;
     else if (kit_same(word, "--version"))
@@ -87,9 +88,19 @@ static BOOLEAN read_switch(struct command *c, const char *word)
     return TRUE;
 }
 
-/* FALSE: not an option with a value, or a wrong value (then *bad). */
-static BOOLEAN read_value(struct command *c, const char *word, const char *value, BOOLEAN *bad)
+static BOOLEAN read_number(const char *text, ULONG low, ULONG high, ULONG *out)
 {
+    return (BOOLEAN)(kit_number(text, out) && *out >= low && *out <= high);
+}
+
+/* FALSE: not an option with a value. *need: what the value must be, if it is not. */
+static BOOLEAN read_value(struct command *c, const char *word, const char *value, const char **need)
+{
+    static const char none[] = "";
+    const char *text = value ? value : none;
+    BOOLEAN good = TRUE;
+
+    *need = "a value";
     if (kit_same(word, "--addr"))
         c->address = value;
     else if (kit_same(word, "--peer"))
@@ -104,18 +115,47 @@ static BOOLEAN read_value(struct command *c, const char *word, const char *value
         c->answers = value;
     else if (kit_same(word, "--junit"))
         c->junit = value;
-    else if (kit_same(word, "--idle"))
-        *bad = !value || !kit_number(value, &c->idle_s) || c->idle_s > 86400;
-    else if (kit_same(word, "--late"))
-        *bad = !value || !kit_number(value, &c->late_ms) || c->late_ms > 10000;
-    else if (kit_same(word, "--limit"))
-        *bad = !value || !kit_number(value, &c->limit_s) || !c->limit_s || c->limit_s > 86400;
-    else if (kit_same(word, "--ndkpi"))
-        *bad = !value || !read_version(value, &c->version);
-    else
+    else if (kit_same(word, "--idle")) {
+        *need = "seconds, 0 to 86400";
+        c->serving = word;
+        good = read_number(text, 0, 86400, &c->idle_s);
+    } else if (kit_same(word, "--late")) {
+        *need = "milliseconds, 0 to 10000";
+        c->serving = word;
+        good = read_number(text, 0, 10000, &c->late_ms);
+    } else if (kit_same(word, "--limit")) {
+        *need = "seconds, 1 to 86400";
+        good = read_number(text, 1, 86400, &c->limit_s);
+    } else if (kit_same(word, "--ndkpi")) {
+        *need = "a version such as 2.1";
+        good = read_version(text, &c->version);
+    } else {
         return FALSE;
-    if (!value)
-        *bad = TRUE;
+    }
+    if (good && value && value[0] != '-') /* not the next option taken for a value */
+        *need = NULL;
+    return TRUE;
+}
+
+/* Options that are read and do not go together. */
+static BOOLEAN is_sound(const struct command *c)
+{
+    if (c->serve && (c->peer || c->list || c->pattern_count)) {
+        complain("--serve takes neither --peer, --list nor cases: the client says what runs");
+        return FALSE;
+    }
+    if (c->serve && (c->format == KIT_JSON || c->junit || c->answers)) {
+        complain("--serve takes neither --json, --junit nor --answers: the client reports");
+        return FALSE;
+    }
+    if (!c->serve && c->serving) {
+        complain("%s goes with --serve", c->serving);
+        return FALSE;
+    }
+    if (c->ipv6 && c->address) {
+        complain("--ipv6 is --addr ::1: not together with --addr %s", c->address);
+        return FALSE;
+    }
     return TRUE;
 }
 
@@ -125,13 +165,14 @@ static BOOLEAN read_command(struct command *c, int argc, const char *const *argv
     c->idle_s = 60;
     c->limit_s = 30;
     for (int i = 1; i < argc; i++) {
-        BOOLEAN bad = FALSE;
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL, *need = NULL;
 
         if (read_switch(c, argv[i]))
             continue;
-        if (read_value(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &bad)) {
-            if (bad) {
-                complain("%s: a value is missing or wrong", argv[i]);
+        if (read_value(c, argv[i], value, &need)) {
+            if (need) {
+                complain("%s: have %s, need %s", argv[i], value && value[0] ? value : "nothing",
+                         need);
                 return FALSE;
             }
             i++;
@@ -145,10 +186,10 @@ static BOOLEAN read_command(struct command *c, int argc, const char *const *argv
             c->patterns[c->pattern_count++] = argv[i];
         }
     }
-    if (c->serve && (c->peer || c->list || c->pattern_count)) {
-        complain("--serve takes neither --peer, --list nor cases: the client says what runs");
+    if (!is_sound(c))
         return FALSE;
-    }
+    if (c->ipv6)
+        c->address = "::1";
     return TRUE;
 }
 
@@ -216,6 +257,15 @@ static BOOLEAN read_addresses(const struct command *c, struct kit_config *config
     return TRUE;
 }
 
+/* What was to be told was told, or the exit status for it. */
+static int told(int status)
+{
+    if (kit_os_printed())
+        return status;
+    complain("standard output: could not be written");
+    return 2;
+}
+
 static int run_cases(const struct command *c, const struct kit_config *config,
                      const SOCKADDR_INET *peer_address)
 {
@@ -227,9 +277,12 @@ static int run_cases(const struct command *c, const struct kit_config *config,
     ULONG topic = 0, row = 0;
     BOOLEAN hangs = FALSE;
     LONG late = 0;
+    int status;
 
-    if (c->answers)
-        kit_answers_on();
+    if (c->answers && !kit_answers_on(c->answers)) {
+        complain("%s: cannot be written", c->answers);
+        return 2;
+    }
     if (!kit_probe(config, &probe, text, sizeof text)) {
         complain("%s", text);
         return 2;
@@ -263,13 +316,25 @@ static int run_cases(const struct command *c, const struct kit_config *config,
         complain("%s: could not be written", c->junit);
         return 2;
     }
-    if (c->answers && !kit_answers_write(c->answers)) {
+    if (c->answers && !kit_answers_write()) {
         complain("%s: could not be written", c->answers);
         return 2;
     }
+    status = told(report.failed ? 1 : 0);
     if (hangs)
-        kit_os_exit(1);
-    return report.failed ? 1 : 0;
+        kit_os_exit(status);
+    return status;
+}
+
+static int list_cases(const struct command *c)
+{
+    ULONG topic = 0, row = 0, count = 0;
+    const struct kit_case *test;
+
+    while ((test = next_case(c, &topic, &row)) != NULL)
+        kit_report_list(c->format, test, count++);
+    kit_report_list_end(c->format, count);
+    return told(0);
 }
 
 int kit_main(int argc, const char *const *argv)
@@ -286,13 +351,13 @@ int kit_main(int argc, const char *const *argv)
     }
     if (c.help) {
         kit_os_print(usage);
-        return 0;
+        return told(0);
     }
     if (c.version_only) {
         kit_print_to(text, sizeof text, "ndkconform %s\n",
                      kit_door.version ? kit_door.version() : kit_door.name);
         kit_os_print(text);
-        return 0;
+        return told(0);
     }
     if (!kit_topics_sound(text, sizeof text)) {
         complain("%s", text);
@@ -300,14 +365,8 @@ int kit_main(int argc, const char *const *argv)
     }
     if (!patterns_match(&c))
         return 2;
-    if (c.list) {
-        ULONG topic = 0, row = 0;
-        const struct kit_case *test;
-
-        while ((test = next_case(&c, &topic, &row)) != NULL)
-            kit_report_list(test);
-        return 0;
-    }
+    if (c.list)
+        return list_cases(&c);
     RtlZeroMemory(&config, sizeof config);
     kit_print_to(options, sizeof options, "%s%s%s%s", c.profile ? "profile=" : "",
                  c.profile ? c.profile : "", c.profile && c.options ? "," : "",

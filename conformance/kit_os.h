@@ -36,6 +36,8 @@ VOID kit_os_format(char *out, SIZE_T size, const char *format, va_list arguments
 /* One line to the user, who takes it from standard output; the other, to standard error. */
 VOID kit_os_print(const char *text);
 VOID kit_os_complain(const char *text);
+/* FALSE once a line for standard output could not be written. */
+BOOLEAN kit_os_printed(VOID);
 
 /* A file that is written from its beginning. NULL when it cannot be. PASSIVE_LEVEL. */
 struct kit_os_file;

@@ -6,6 +6,8 @@
 #include "kit_os.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,10 +67,17 @@ VOID kit_os_format(char *out, SIZE_T size, const char *format, va_list arguments
     vsnprintf(out, size, format, arguments);
 }
 
+static atomic_bool print_failed;
+
 VOID kit_os_print(const char *text)
 {
-    fputs(text, stdout);
-    fflush(stdout);
+    if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
+        atomic_store(&print_failed, true);
+}
+
+BOOLEAN kit_os_printed(VOID)
+{
+    return (BOOLEAN)!atomic_load(&print_failed);
 }
 
 VOID kit_os_complain(const char *text)

@@ -458,6 +458,8 @@ int kit_serve(const struct kit_config *config, const SOCKADDR_INET *wanted, ULON
             kit_os_complain(peer->k->in->text);
             kit_os_complain("\n");
         }
+        if (accepted && !bye && kit_os_get(&peer->gone))
+            kit_os_complain("ndkconform: the client is gone without a word; waiting for another\n");
         idle = (BOOLEAN)(idle || (accepted && !bye && !kit_os_get(&peer->gone)));
         accepted = (BOOLEAN)(peer->end.connector != NULL);
         peer_close(peer);

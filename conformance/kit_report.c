@@ -52,10 +52,25 @@ static const char *quote(const char *text, char *out, SIZE_T size, BOOLEAN xml)
     return out;
 }
 
-VOID kit_report_list(const struct kit_case *test)
+VOID kit_report_list(enum kit_format format, const struct kit_case *test, ULONG told)
 {
-    print("%-9s %-11s %-72s %s\n", test->id, kit_topic_of(test)->name, test->title,
-          test->reference);
+    char title[256];
+
+    if (format == KIT_JSON)
+        print("%s\n  {\"id\": \"%s\", \"topic\": \"%s\", \"title\": \"%s\", \"reference\": \"%s\","
+              " \"function\": \"%s\"}",
+              told ? "," : "{\"program\": \"ndkconform\", \"cases\": [", test->id,
+              kit_topic_of(test)->name, quote(test->title, title, sizeof title, FALSE),
+              test->reference, test->function);
+    else
+        print("%-9s %-11s %-72s %s\n", test->id, kit_topic_of(test)->name, test->title,
+              test->reference);
+}
+
+VOID kit_report_list_end(enum kit_format format, ULONG told)
+{
+    if (format == KIT_JSON)
+        print(told ? "\n]}\n" : "{\"program\": \"ndkconform\", \"cases\": []}\n");
 }
 
 BOOLEAN kit_report_begin(struct kit_report *report, enum kit_format format, const char *junit,

@@ -70,8 +70,9 @@ VOID kit_half_end(struct kit_half *half, struct kit_outcome *outcome);
 
 /* ---- kit_answers.c ---- */
 
-VOID kit_answers_on(VOID);
-BOOLEAN kit_answers_write(const char *path);
+/* FALSE: no such file can be written. */
+BOOLEAN kit_answers_on(const char *path);
+BOOLEAN kit_answers_write(VOID);
 
 /* ---- kit_report.c ---- */
 
@@ -82,7 +83,9 @@ struct kit_report {
     struct kit_os_file *junit; /* or NULL */
     ULONG passed, failed, skipped, told;
 };
-VOID kit_report_list(const struct kit_case *test);
+/* A line of --list; told: how many were before. kit_report_list_end(): behind the last. */
+VOID kit_report_list(enum kit_format format, const struct kit_case *test, ULONG told);
+VOID kit_report_list_end(enum kit_format format, ULONG told);
 BOOLEAN kit_report_begin(struct kit_report *report, enum kit_format format, const char *junit,
                          const struct kit_probe *probe);
 VOID kit_report_case(struct kit_report *report, const struct kit_case *test,
