@@ -209,6 +209,9 @@ struct conn {
     atomic_uint reads_opened, reads_done;
     struct conn_answer *answers;
     atomic_uint answers_in, answers_out;
+    /* Ahead of answers_out while a system call hands answers to TCP: the peer may have the last
+     * octet, and send its next Request, before that call has returned. */
+    atomic_uint answers_free;
     atomic_uint dead; /* bit 0: receive, bit 1: transmit */
     /* posts of a callback, transmitted when it has returned */
     struct engine_after after;

@@ -237,7 +237,7 @@ static void request_in(struct conn *conn, struct rx_run *run, const struct iwarp
 {
     unsigned in = atomic_load(&conn->answers_in);
     iwarp_error error = iwarp_track_request_check(
-        &conn->rx.track, segment, in - atomic_load(&conn->answers_out), conn->answer_limit);
+        &conn->rx.track, segment, in - atomic_load(&conn->answers_free), conn->answer_limit);
     struct conn_answer *answer;
 
     if (error != IWARP_NO_ERROR) {

@@ -379,6 +379,23 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
     return SENT_ALL;
 }
 
+/* Sends what is left of a batch. The Reads it answers to the end are the peer's to use again as
+ * soon as TCP has the octets; what TCP did not take is counted again. */
+static enum sent batch_out(struct conn *conn, struct conn_batch *b)
+{
+    unsigned out = atomic_load(&conn->answers_out);
+    enum sent sent;
+
+    if (conn->tx.answers_encoded && !RED("read-slot-freed-late"))
+        atomic_store(&conn->answers_free, out + conn->tx.answers_encoded);
+    sent = send_pieces(conn, b->iov, &b->iov_first, b->iov_count, &b->sent);
+    if (RED("read-slot-freed-late") && conn->tx.answers_encoded && out % 16 == 0)
+        os_sleep_us(2000);
+    marks_pass(conn, b);
+    atomic_store(&conn->answers_free, atomic_load(&conn->answers_out));
+    return sent;
+}
+
 /* What an earlier call left. True: nothing is pending any more. */
 static bool pending_send(struct conn *conn)
 {
@@ -387,8 +404,7 @@ static bool pending_send(struct conn *conn)
 
     if (!b)
         return true;
-    sent = send_pieces(conn, b->iov, &b->iov_first, b->iov_count, &b->sent);
-    marks_pass(conn, b);
+    sent = batch_out(conn, b);
     if (sent == SENT_BLOCKED || sent == SENT_LOST)
         return false;
     conn->tx.pending = NULL;
@@ -542,9 +558,8 @@ static bool batch_send(struct conn *conn)
         return false;
     }
     atomic_store_explicit(&conn->fpdu_sent, true, memory_order_relaxed);
-    sent = send_pieces(conn, b.iov, &b.iov_first, b.iov_count, &b.sent);
     atomic_fetch_add_explicit(&conn->counters->out_frames, b.frame_count, memory_order_relaxed);
-    marks_pass(conn, &b);
+    sent = batch_out(conn, &b);
     if (sent == SENT_BLOCKED) {
         if (tx_batch_keep(conn, &b)) {
             /* The copies and holds went along; only answers' sources are let go. */
