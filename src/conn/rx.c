@@ -488,8 +488,9 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
             break; /* this FPDU stays at the front */
         at += fpdu.size;
         frames++;
-        if (!run->stop || conn->rx.waiting)
-            conn->frames_in++; /* processed, not merely received */
+        /* Processed, not merely received; one that waits counts when that is over. */
+        if (!run->stop)
+            conn->frames_in++;
     }
     atomic_fetch_add_explicit(&conn->counters->in_frames, frames, memory_order_relaxed);
     return at;
@@ -566,6 +567,7 @@ static bool waiting_over(struct conn *conn, struct rx_run *run)
     if (!atomic_exchange(&conn->invalidated, false))
         return false;
     rx->waiting = false;
+    conn->frames_in++;
     if (rx->waiting_read) {
         conn_queue_finish(conn->initiator, rx->waiting_read, STATUS_SUCCESS, 0);
         rx->waiting_read = NULL;
