@@ -49,7 +49,7 @@ VOID Release(_In_ CONNECTION *Connection)
     if (!NT_SUCCESS(Connection->Status))
         InterlockedCompareExchange(&side->Status, Connection->Status, STATUS_SUCCESS);
     InterlockedIncrement(&side->Ended);
-    InterlockedExchange(&Connection->Busy, FALSE);
+    InterlockedExchange(&Connection->Busy, SLOT_FREE);
     ExReleaseRundownProtection(&side->Rundown);
 }
 
@@ -84,7 +84,7 @@ VOID Stop(_In_ SIDE *Side)
 
     InterlockedExchange(&Side->Stopping, TRUE);
     for (i = 0; i < Side->Count; i++)
-        if (Side->Connections[i].Busy)
+        if (ReadAcquire(&Side->Connections[i].Busy) == SLOT_LIVE)
             GoDown(&Side->Connections[i], STATUS_SUCCESS);
 }
 
@@ -201,10 +201,10 @@ static VOID Run(_In_ CONNECTION *Connection, _In_ NTSTATUS Status)
 
 /* ---- beginnings ---- */
 
-/* Takes a slot, unless it is in use. */
+/* Takes a slot, unless it is in use. Nobody else looks into it before BringUp(). */
 static BOOLEAN Reserve(_In_ CONNECTION *Connection)
 {
-    if (InterlockedCompareExchange(&Connection->Busy, TRUE, FALSE) != FALSE)
+    if (InterlockedCompareExchange(&Connection->Busy, SLOT_TAKEN, SLOT_FREE) != SLOT_FREE)
         return FALSE;
     Connection->References = 1;
     Connection->Gate = 2;
@@ -216,6 +216,15 @@ static BOOLEAN Reserve(_In_ CONNECTION *Connection)
     Connection->Sum = Connection->Burst = Connection->Number = 0;
     Connection->AnswerOut = Connection->AnswerOwed = Connection->Hurrying = FALSE;
     return TRUE;
+}
+
+/* From now on Stop() finds it; a stop that came before is found here. */
+static VOID BringUp(_In_ CONNECTION *Connection)
+{
+    InterlockedExchange(&Connection->Busy, SLOT_LIVE);
+    if (ReadAcquire(&Connection->Side->Stopping))
+        GoDown(Connection, STATUS_SUCCESS);
+    Run(Connection, STATUS_SUCCESS);
 }
 
 VOID OnConnect(_In_opt_ PVOID Context, _In_ NDK_CONNECTOR *Connector)
@@ -237,13 +246,11 @@ VOID OnConnect(_In_opt_ PVOID Context, _In_ NDK_CONNECTOR *Connector)
         return;
     }
     connection->Connector = Connector;
-    if (side->Stopping)
-        GoDown(connection, STATUS_SUCCESS);
-    Run(connection, STATUS_SUCCESS);
+    BringUp(connection);
 }
 
 VOID StartClient(_In_ CONNECTION *Connection)
 {
     if (ExAcquireRundownProtection(&Connection->Side->Rundown) && Reserve(Connection))
-        Run(Connection, STATUS_SUCCESS);
+        BringUp(Connection);
 }

@@ -51,6 +51,9 @@ typedef enum _STEP {
     StepGone
 } STEP;
 
+/* Of a connection's place: free, being filled in, found by Stop(). */
+enum { SLOT_FREE, SLOT_TAKEN, SLOT_LIVE };
+
 /*
  * References: of the connection's life, and of each posted request that will have a completion.
  * Gate: the connection is taken down when it is up and there is a reason; who comes second does it.
@@ -60,7 +63,7 @@ typedef enum _STEP {
 typedef struct _CONNECTION {
     struct _SIDE *Side;
     ULONG Index;
-    LONG volatile Busy;
+    LONG volatile Busy; /* SLOT_... */
     LONG volatile References, Gate, Going, Hurries;
     LONG volatile Status;
     STEP Step;
