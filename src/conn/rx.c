@@ -10,27 +10,15 @@
  * process does not notice.
  */
 #include <ntstatus.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/red.h"
-#include "conn/conn_internal.h"
+#include "conn/rx_internal.h"
 
-#define RX_COMPLETIONS 64u
-#define RX_HELPINGS    4 /* receives of one turn */
+#define RX_HELPINGS 4 /* receives of one turn */
 
-struct rx_run {
-    struct conn_completion list[RX_COMPLETIONS];
-    unsigned count;
-    bool retire; /* a Read finished */
-    bool kick;   /* the transmit owner has something new */
-    bool stop;   /* the connection ends, or waits: nothing more is parsed */
-    bool hold;   /* the segment in hand met no receive: it is looked at again later */
-};
-
-static void run_flush(struct conn *conn, struct rx_run *run)
+void rx_run_flush(struct conn *conn, struct rx_run *run)
 {
     if (run->count) {
         meaning_received(conn);
@@ -45,190 +33,19 @@ static void run_flush(struct conn *conn, struct rx_run *run)
 
 static void run_end(struct conn *conn, struct rx_run *run)
 {
-    run_flush(conn, run);
+    rx_run_flush(conn, run);
     if (run->kick)
         conn_kick(&conn->tx.dir, 0);
     run->kick = false;
 }
 
-static void fail(struct conn *conn, struct rx_run *run, iwarp_error error,
-                 const struct iwarp_segment *segment)
+void rx_fail(struct conn *conn, struct rx_run *run, iwarp_error error,
+             const struct iwarp_segment *segment)
 {
     run->stop = true;
-    run_flush(conn, run);
+    rx_run_flush(conn, run);
     conn_end_terminate(conn, error, segment ? segment->ulpdu : NULL,
                        segment ? segment->ulpdu_len : 0);
-}
-
-/* ---- Sends ---------------------------------------------------------------------------------- */
-
-/* The next receive: of this queue, or through it of a shared one (wait: see take_receive). */
-static struct conn_wr *receive_next(struct conn *conn, bool wait)
-{
-    struct conn_wr *wr = conn_queue_peek(conn->receive);
-
-    if (!wr && conn->ops->take_receive(conn->qp, wait))
-        wr = conn_queue_peek(conn->receive);
-    return wr;
-}
-
-static void receive_take(struct conn *conn, bool wait)
-{
-    struct conn_rx *rx = &conn->rx;
-
-    rx->current = receive_next(conn, wait);
-    if (!rx->current)
-        return;
-    conn_queue_advance(conn->receive);
-    rx->hold_spent = false; /* the next Send has the whole time again */
-    rx->current_length = rx->current->length;
-    rx->sge = rx->sge_offset = 0;
-}
-
-/*
- * A Send has met no receive: the connection is held back until one is posted or holdback_ms have
- * passed. True: held (rx->holding), or a receive was posted meanwhile (rx->current). False: the
- * time is over. The poster publishes its receive and then looks at `held`; here it is the other way
- * round. A shared queue has its own way of waking (srq.h): it knows who waits while rx->holding.
- */
-static bool hold_back(struct conn *conn)
-{
-    struct conn_rx *rx = &conn->rx;
-    uint32_t ms = conn->options->holdback_ms;
-
-    if (ms == 0 || rx->hold_spent)
-        return false;
-    atomic_store(&conn->held, true);
-    receive_take(conn, true);
-    if (rx->current) {
-        atomic_store(&conn->held, false);
-        return true;
-    }
-    rx->holding = true;
-    rx->hold_until_us = os_now_us() + (uint64_t)ms * 1000;
-    conn_hold_timer(conn, ms);
-    return true;
-}
-
-/* Looks again. False: still nothing, the segment goes on waiting. */
-static bool hold_over(struct conn *conn)
-{
-    struct conn_rx *rx = &conn->rx;
-    bool over;
-
-    if (!rx->holding)
-        return true;
-    over = os_now_us() >= rx->hold_until_us && !RED("hold-for-ever");
-    if (!receive_next(conn, !over)) {
-        if (!over)
-            return false;
-        rx->hold_spent = true;
-    }
-    rx->holding = false;
-    atomic_store(&conn->held, false);
-    conn_hold_timer(conn, 0);
-    return true;
-}
-
-/* The message is whole (and what it invalidates is invalid): the receive completes. */
-static void receive_complete(struct conn *conn, struct rx_run *run, unsigned opcode,
-                             uint32_t length, uint32_t token)
-{
-    struct conn_rx *rx = &conn->rx;
-    struct conn_completion *c = &run->list[run->count++];
-
-    c->context = rx->current->context;
-    c->status = STATUS_SUCCESS;
-    c->octets = length;
-    c->provider_code = 0;
-    c->op = CONN_OP_RECEIVE;
-    c->invalidated = iwarp_opcode_invalidates(opcode);
-    c->token = token;
-    c->solicited = iwarp_opcode_solicits(opcode) && !RED("solicited_send_unnoticed");
-    rx->current = NULL;
-    conn_queue_release_head(conn->receive);
-    if (run->count == RX_COMPLETIONS)
-        run_flush(conn, run);
-}
-
-static void receive_failed(struct conn *conn, struct rx_run *run, NTSTATUS status,
-                           iwarp_error error, const struct iwarp_segment *segment)
-{
-    conn->rx.current_status = status;
-    fail(conn, run, error, segment);
-}
-
-/* A Send that cannot be taken, in words. */
-static void send_refused(struct conn *conn, iwarp_error error, const struct iwarp_segment *segment)
-{
-    char text[200];
-
-    if (error == IWARP_ERR_UNTAG_NO_BUFFER)
-        snprintf(text, sizeof text,
-                 "a Send of the peer (message %u) met no receive (have 0 posted, need 1; "
-                 "holdback_ms %u)",
-                 segment->msn, conn->options->holdback_ms);
-    else if (error == IWARP_ERR_UNTAG_LENGTH)
-        snprintf(text, sizeof text,
-                 "a Send of the peer is longer than its receive (have %u octets, need at least %u)",
-                 conn->rx.current_length, segment->mo + segment->payload_len);
-    else
-        snprintf(text, sizeof text, "a Send of the peer is out of order: %s",
-                 iwarp_error_text(error));
-    conn->ops->note(conn->qp, text);
-}
-
-static void send_in(struct conn *conn, struct rx_run *run, const struct iwarp_segment *segment)
-{
-    struct conn_rx *rx = &conn->rx;
-    iwarp_error error;
-    uint32_t length;
-
-    if (!rx->current)
-        receive_take(conn, false);
-    error = iwarp_track_send_check(&rx->track, segment, rx->current != NULL, rx->current_length);
-    if (error == IWARP_ERR_UNTAG_NO_BUFFER && hold_back(conn)) {
-        if (rx->holding) {
-            run->stop = run->hold = true;
-            return;
-        }
-        /* A receive was posted this very moment. */
-        error = iwarp_track_send_check(&rx->track, segment, true, rx->current_length);
-    }
-    if (error != IWARP_NO_ERROR) {
-        send_refused(conn, error, segment);
-        receive_failed(conn, run,
-                       error == IWARP_ERR_UNTAG_LENGTH && !RED("conn-short-receive-cancelled")
-                           ? STATUS_BUFFER_OVERFLOW
-                           : STATUS_CANCELLED,
-                       error, segment);
-        return;
-    }
-    if (segment->payload_len &&
-        place_scatter(conn, rx->current, &rx->sge, &rx->sge_offset, segment->payload,
-                      segment->payload_len, ACCESS_LOCAL_WRITE) != ACCESS_OK) {
-        receive_failed(conn, run, STATUS_ACCESS_VIOLATION, IWARP_ERR_DDP_LOCAL, segment);
-        return;
-    }
-    if (!iwarp_track_send_advance(&rx->track, segment, &length))
-        return;
-    if (iwarp_opcode_invalidates(segment->opcode) && !RED("remote-invalidation-ignored")) {
-        bool pending = false;
-
-        if (conn->ops->invalidate(conn->qp, segment->inv_stag, true, &pending) != ACCESS_OK) {
-            receive_failed(conn, run, STATUS_ACCESS_VIOLATION, IWARP_ERR_PROT_INVALIDATE, segment);
-            return;
-        }
-        if (pending) {
-            rx->waiting_length = length;
-            rx->waiting_opcode = segment->opcode;
-            rx->waiting_token = segment->inv_stag;
-            rx->waiting = true;
-            run->stop = true;
-            return;
-        }
-    }
-    receive_complete(conn, run, segment->opcode, length, segment->inv_stag);
 }
 
 /* ---- Reads ---------------------------------------------------------------------------------- */
@@ -241,7 +58,7 @@ static void request_in(struct conn *conn, struct rx_run *run, const struct iwarp
     struct conn_answer *answer;
 
     if (error != IWARP_NO_ERROR) {
-        fail(conn, run, error, segment);
+        rx_fail(conn, run, error, segment);
         return;
     }
     answer = &conn->answers[in & conn->answer_mask];
@@ -290,7 +107,7 @@ static void read_done(struct conn *conn, struct rx_run *run, struct conn_read *r
         run->retire = true;
         if (status != STATUS_SUCCESS) { /* an error completion ends the connection */
             atomic_store(&conn->requests_failed, true);
-            fail(conn, run, IWARP_ERR_RDMAP_LOCAL, NULL);
+            rx_fail(conn, run, IWARP_ERR_RDMAP_LOCAL, NULL);
         }
     }
     run->kick = true;
@@ -324,7 +141,7 @@ static void response_in(struct conn *conn, struct rx_run *run, const struct iwar
         }
     }
     if (error != IWARP_NO_ERROR) {
-        fail(conn, run, error, segment);
+        rx_fail(conn, run, error, segment);
         return;
     }
     if (iwarp_track_read_advance(&rx->read, segment))
@@ -365,7 +182,7 @@ static void terminate_in(struct conn *conn, struct rx_run *run, const struct iwa
     status = conn_status_from_terminate(terminate.error);
     log_info("connection: the peer terminated: %s", iwarp_error_text(terminate.error));
     run->stop = true;
-    run_flush(conn, run);
+    rx_run_flush(conn, run);
     /* When it names one of our Reads, that one gets the status; else the oldest request does. */
     for (unsigned i = done; terminate.has_read && i != atomic_load(&conn->reads_opened) &&
                             !RED("terminated_read_unnamed");
@@ -417,7 +234,7 @@ static void segment_apply(struct conn *conn, struct rx_run *run,
                                                      segment->payload, segment->payload_len);
 
             if (result != ACCESS_OK)
-                fail(conn, run, conn_error_from_write(result), segment);
+                rx_fail(conn, run, conn_error_from_write(result), segment);
         }
         break;
     case IWARP_OP_READ_REQUEST:
@@ -430,7 +247,7 @@ static void segment_apply(struct conn *conn, struct rx_run *run,
         terminate_in(conn, run, segment);
         break;
     default:
-        send_in(conn, run, segment);
+        rx_send_in(conn, run, segment);
         break;
     }
 }
@@ -469,7 +286,7 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
         if (verdict == IWARP_MORE)
             break;
         if (verdict != IWARP_OK) {
-            fail(conn, run, fpdu.error, NULL);
+            rx_fail(conn, run, fpdu.error, NULL);
             break;
         }
         if (!conn->rx.first_seen && !conn->active && conn->agreed.rtr == IWARP_RTR_SEND)
@@ -478,10 +295,10 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
         if (verdict == IWARP_OK) {
             segment_in(conn, run, &segment);
         } else if (verdict == IWARP_TERMINATE) {
-            fail(conn, run, segment.error, &segment);
+            rx_fail(conn, run, segment.error, &segment);
         } else {
             run->stop = true;
-            run_flush(conn, run);
+            rx_run_flush(conn, run);
             conn_end(conn, HOW_FIN, R(VIOLATION, SEQUENCE), STATUS_CONNECTION_ABORTED);
         }
         if (run->hold)
@@ -489,7 +306,7 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
         at += fpdu.size;
         frames++;
         /* Processed, not merely received; one that waits counts when that is over. */
-        if (!run->stop)
+        if (!run->stop || (conn->rx.waiting && RED("placed-before-invalidation")))
             conn->frames_in++;
     }
     atomic_fetch_add_explicit(&conn->counters->in_frames, frames, memory_order_relaxed);
@@ -567,14 +384,15 @@ static bool waiting_over(struct conn *conn, struct rx_run *run)
     if (!atomic_exchange(&conn->invalidated, false))
         return false;
     rx->waiting = false;
-    conn->frames_in++;
+    if (!RED("placed-before-invalidation"))
+        conn->frames_in++;
     if (rx->waiting_read) {
         conn_queue_finish(conn->initiator, rx->waiting_read, STATUS_SUCCESS, 0);
         rx->waiting_read = NULL;
         atomic_fetch_add(&conn->reads_done, 1);
         run->retire = run->kick = true;
     } else {
-        receive_complete(conn, run, rx->waiting_opcode, rx->waiting_length, rx->waiting_token);
+        rx_receive_complete(conn, run, rx->waiting_opcode, rx->waiting_length, rx->waiting_token);
     }
     return true;
 }
@@ -589,7 +407,7 @@ void rx_flush(struct conn *conn)
         conn_end(conn, HOW_RST, R(LOCAL_CLOSE, FLUSHED), STATUS_CANCELLED);
         return;
     }
-    while ((wr = RED("srq-flushed-with-qp") ? receive_next(conn, false)
+    while ((wr = RED("srq-flushed-with-qp") ? rx_receive_next(conn, false)
                                             : conn_queue_peek(conn->receive)) != NULL) {
         struct conn_completion c = {
             .context = wr->context, .status = STATUS_CANCELLED, .op = CONN_OP_RECEIVE};
@@ -662,7 +480,7 @@ bool rx_work(struct conn *conn)
         after_fin(conn);
         return false;
     }
-    if (!waiting_over(conn, &run) || !hold_over(conn)) {
+    if (!waiting_over(conn, &run) || !rx_hold_over(conn)) {
         /* Nothing is read meanwhile, not even the peer's end: what it saw completed is still to be
          * received. Transmit may have noticed that it is gone; then nobody waits for the hold. */
         if (atomic_load(&conn->tx_error))

@@ -383,16 +383,17 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
  * soon as TCP has the octets; what TCP did not take is counted again. */
 static enum sent batch_out(struct conn *conn, struct conn_batch *b)
 {
-    unsigned out = atomic_load(&conn->answers_out);
+    unsigned answers = conn->tx.answers_encoded, out = atomic_load(&conn->answers_out);
     enum sent sent;
 
-    if (conn->tx.answers_encoded && !RED("read-slot-freed-late"))
-        atomic_store(&conn->answers_free, out + conn->tx.answers_encoded);
+    if (answers && !RED("read-slot-freed-late"))
+        atomic_store(&conn->answers_free, out + answers);
     sent = send_pieces(conn, b->iov, &b->iov_first, b->iov_count, &b->sent);
-    if (RED("read-slot-freed-late") && conn->tx.answers_encoded && out % 16 == 0)
+    if (answers && RED("read-slot-freed-late") && out % 16 == 0)
         os_sleep_us(2000);
     marks_pass(conn, b);
-    atomic_store(&conn->answers_free, atomic_load(&conn->answers_out));
+    if (answers)
+        atomic_store(&conn->answers_free, atomic_load(&conn->answers_out));
     return sent;
 }
 

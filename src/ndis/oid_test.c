@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "ndis/ndis_testing.h"
 #include "ndis/registry_internal.h"
 #include "nt/nt.h"
 
@@ -149,26 +150,10 @@ static void read_keywords(NDIS_HANDLE handle)
 static NDIS_STATUS initialize(NDIS_HANDLE instance, NDIS_HANDLE context,
                               PNDIS_MINIPORT_INIT_PARAMETERS parameters)
 {
-    NDIS_NDK_CAPABILITIES can = {
-        .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1}};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES registration = {
-        .RegistrationAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1},
-            .MiniportAdapterContext = context,
-        }};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES ndk = {
-        .NDKAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1},
-            .Enabled = TRUE,
-            .NdkCapabilities = &can,
-        }};
-
     (void)parameters;
-    assert_int_equal(NdisMSetMiniportAttributes(instance, &registration), NDIS_STATUS_SUCCESS);
+    assert_int_equal(miniport_set_context(instance, context), NDIS_STATUS_SUCCESS);
     read_keywords(instance);
-    return NdisMSetMiniportAttributes(instance, &ndk);
+    return miniport_set_ndk(instance);
 }
 
 static VOID halt(NDIS_HANDLE context, NDIS_HALT_ACTION action)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "ndis/ndis_testing.h"
 #include "ndis/registry.h"
 #include "nt/nt.h"
 #include "os/os.h"
@@ -77,22 +78,6 @@ static NDIS_STATUS tiny_options(NDIS_HANDLE driver, NDIS_HANDLE context)
 static NDIS_STATUS tiny_initialize(NDIS_HANDLE instance, NDIS_HANDLE context,
                                    PNDIS_MINIPORT_INIT_PARAMETERS parameters)
 {
-    NDIS_NDK_CAPABILITIES can = {
-        .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1}};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES registration = {
-        .RegistrationAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1},
-            .MiniportAdapterContext = &tiny,
-        }};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES attributes = {
-        .NDKAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1},
-            .Enabled = TRUE,
-            .NdkCapabilities = &can,
-        }};
-
     assert_ptr_equal(context, &tiny);
     assert_int_equal(parameters->IfIndex, TINY);
     if (tiny.begun) {
@@ -100,8 +85,8 @@ static NDIS_STATUS tiny_initialize(NDIS_HANDLE instance, NDIS_HANDLE context,
         KeWaitForSingleObject(tiny.go, Executive, KernelMode, FALSE, NULL);
     }
     if (!tiny.unregistered)
-        assert_int_equal(NdisMSetMiniportAttributes(instance, &registration), NDIS_STATUS_SUCCESS);
-    return NdisMSetMiniportAttributes(instance, &attributes);
+        assert_int_equal(miniport_set_context(instance, &tiny), NDIS_STATUS_SUCCESS);
+    return miniport_set_ndk(instance);
 }
 
 static VOID tiny_halt(NDIS_HANDLE context, NDIS_HALT_ACTION action)

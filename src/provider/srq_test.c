@@ -426,8 +426,8 @@ static void count_taken(struct crowd *crowd, uintptr_t context)
     atomic_fetch_add(&crowd->takes, 1);
 }
 
-/* What rx.c does: a message that meets no receive is held; each look either gets one, or goes on
- * holding, or (its time is over) gives up and the message is lost. */
+/* What rx_send.c does: a message that meets no receive is held; each look either gets one, or goes
+ * on holding, or (its time is over) gives up and the message is lost. */
 static bool crowd_work(struct conn *conn)
 {
     struct owner *owner = conn->up;

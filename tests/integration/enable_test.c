@@ -23,6 +23,7 @@
 #include <wskndk.h>
 
 #include "modes.h"
+#include "ndis/ndis_testing.h"
 #include "os/os.h"
 #include "os/os_file.h"
 
@@ -339,26 +340,10 @@ static NDIS_STATUS my_options(NDIS_HANDLE driver, NDIS_HANDLE context)
 static NDIS_STATUS my_initialize(NDIS_HANDLE handle, NDIS_HANDLE context,
                                  PNDIS_MINIPORT_INIT_PARAMETERS parameters)
 {
-    NDIS_NDK_CAPABILITIES can = {
-        .Header = {NDIS_OBJECT_TYPE_DEFAULT, 1, NDIS_SIZEOF_NDK_CAPABILITIES_REVISION_1}};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES registration = {
-        .RegistrationAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_REGISTRATION_ATTRIBUTES_REVISION_1},
-            .MiniportAdapterContext = context,
-        }};
-    NDIS_MINIPORT_ADAPTER_ATTRIBUTES ndk = {
-        .NDKAttributes = {
-            .Header = {NDIS_OBJECT_TYPE_MINIPORT_ADAPTER_NDK_ATTRIBUTES, 1,
-                       NDIS_SIZEOF_MINIPORT_ADAPTER_NDK_ATTRIBUTES_REVISION_1},
-            .Enabled = TRUE,
-            .NdkCapabilities = &can,
-        }};
-
     (void)parameters;
     mine.handle = handle;
-    assert_int_equal(NdisMSetMiniportAttributes(handle, &registration), NDIS_STATUS_SUCCESS);
-    return NdisMSetMiniportAttributes(handle, &ndk);
+    assert_int_equal(miniport_set_context(handle, context), NDIS_STATUS_SUCCESS);
+    return miniport_set_ndk(handle);
 }
 
 static VOID my_halt(NDIS_HANDLE context, NDIS_HALT_ACTION action)

@@ -199,22 +199,26 @@ struct cross {
     unsigned reconnects;
 };
 
-static void server_of_b(struct cross *x)
+/* On another shard than A's server, and than that one. */
+static void server_of_b(struct cross *x, const struct engine_shard *not_there)
 {
     struct end *s = &x->b.server;
     struct engine_shard *other = cq_from(x->a.server.receive.cq)->object.home;
+    struct wait w;
 
     memset(s, 0, sizeof *s);
+    wait_init(&w);
     KeInitializeEvent(&s->disconnected, NotificationEvent, FALSE);
     make_queue(x->a.server.adapter, 256, &s->receive);
-    while (cq_from(s->receive.cq)->object.home == other) {
+    while (cq_from(s->receive.cq)->object.home == other ||
+           cq_from(s->receive.cq)->object.home == not_there) {
         CLOSE(s->receive.cq, NdkCloseCq);
         make_queue(x->a.server.adapter, 256, &s->receive);
     }
     make_queue(x->a.server.adapter, 256, &s->initiator);
     assert_int_equal(x->a.server.pd->Dispatch->NdkCreateQp(x->a.server.pd, s->receive.cq,
                                                            s->initiator.cq, s, 64, 64, 4, 4, 0,
-                                                           NULL, NULL, &s->qp),
+                                                           wait_create, &w, &s->qp),
                      STATUS_SUCCESS);
 }
 
@@ -235,9 +239,10 @@ static void make_fast(struct cross *x)
                                                                 PAGES * 4096, wait_request, &w,
                                                                 x->lam, &size, &fbo),
                      STATUS_SUCCESS);
-    assert_int_equal(pd->Dispatch->NdkCreateMr(pd, TRUE, NULL, NULL, &x->fast), STATUS_SUCCESS);
+    assert_int_equal(pd->Dispatch->NdkCreateMr(pd, TRUE, wait_create, &w, &x->fast),
+                     STATUS_SUCCESS);
     assert_int_equal(
-        x->fast->Dispatch->NdkInitializeFastRegisterMr(x->fast, PAGES, TRUE, NULL, NULL),
+        x->fast->Dispatch->NdkInitializeFastRegisterMr(x->fast, PAGES, TRUE, wait_request, &w),
         STATUS_SUCCESS);
 }
 
@@ -253,7 +258,9 @@ static void reconnect_a(struct cross *x)
 {
     struct end *s = &x->a.server;
     NDK_RESULT_EX result;
+    struct wait w;
 
+    wait_init(&w);
     x->reconnects++;
     assert_true(wait_event(&x->a.client.disconnected, WAIT_S * 1000));
     CLOSE(s->connector, NdkCloseConnector);
@@ -261,7 +268,7 @@ static void reconnect_a(struct cross *x)
     while (queue_try(&s->receive, &result, 0) || queue_try(&s->initiator, &result, 0))
         ;
     assert_int_equal(s->pd->Dispatch->NdkCreateQp(s->pd, s->receive.cq, s->initiator.cq, s, 64, 64,
-                                                  4, 4, 0, NULL, NULL, &s->qp),
+                                                  4, 4, 0, wait_create, &w, &s->qp),
                      STATUS_SUCCESS);
     atomic_store(&s->disconnects, 0);
     free_memory(&x->client);
@@ -357,7 +364,7 @@ static void one_connection_invalidates_under_another(void **state)
     end_open(&x->a.server, "shards=2");
     listen_on(x->a.server.adapter, "127.0.0.1", &x->a.listening);
     connect_a(x);
-    server_of_b(x);
+    server_of_b(x, NULL);
     end_open(&x->b.client, "shards=2");
     listen_on(x->a.server.adapter, "127.0.0.1", &x->b.listening);
     pair_connect(&x->b);
@@ -380,12 +387,109 @@ static void one_connection_invalidates_under_another(void **state)
     free(x);
 }
 
+/* ---- a Send is placed when what it invalidates is invalid ------------------------------------ */
+
+static struct engine_shard *home_of(const struct end *e)
+{
+    return cq_from(e->receive.cq)->object.home;
+}
+
+/* On another shard than that one. */
+static void end_open_apart(struct end *e, const char *options, const struct engine_shard *not_there)
+{
+    end_open(e, options);
+    if (home_of(e) != not_there)
+        return;
+    CLOSE(e->qp, NdkCloseQp);
+    while (home_of(e) == not_there) {
+        CLOSE(e->receive.cq, NdkCloseCq);
+        make_queue(e->adapter, 256, &e->receive);
+    }
+    end_make_qp(e, e->adapter, e->pd);
+}
+
+/*
+ * A holds the region: its octets wait in a full socket, since the peer's shard stands still. B's
+ * Send invalidates it, and waits. Its receive is not complete, so it is not placed: were the
+ * connection to end now, the message would be lost.
+ */
+static void placed_waits_for_the_invalidation(void **state)
+{
+    struct cross *x = calloc(1, sizeof *x);
+    struct end *as, *bs, *bc;
+    struct still still = {.blocked = false};
+    NDK_RESULT_EX result;
+    NDK_SGE sge;
+
+    (void)state;
+    assert_non_null(x);
+    as = &x->a.server, bs = &x->b.server, bc = &x->b.client;
+    /* Without CRC one system call is given a MiB of the chain: more than both socket buffers take.
+     */
+    end_open(&x->a.client, "shards=3,crc=0,tcp_buffer=65536");
+    end_open_apart(as, "crc=0,tcp_buffer=65536", home_of(&x->a.client));
+    listen_on(as->adapter, "127.0.0.1", &x->a.listening);
+    pair_connect(&x->a);
+    server_of_b(x, home_of(&x->a.client));
+    end_open_apart(bc, "completion=placed", home_of(&x->a.client));
+    listen_on(as->adapter, "127.0.0.1", &x->b.listening);
+    pair_connect(&x->b);
+    make_memory(x->a.client.pd, REGION, RIGHTS, &x->client);
+    make_fast(x);
+    assert_int_equal(as->qp->Dispatch->NdkFastRegister(
+                         as->qp, x, x->fast, PAGES, x->lam->AdapterPageArray, 0, PAGES * 4096,
+                         x->fast_data, NDK_OP_FLAG_ALLOW_REMOTE_WRITE),
+                     STATUS_SUCCESS);
+    assert_int_equal(queue_next(&as->initiator).Status, STATUS_SUCCESS);
+    x->token = x->fast->Dispatch->NdkGetRemoteTokenFromMr(x->fast);
+    sge = (NDK_SGE){.VirtualAddress = x->fast_data,
+                    .Length = PAGES * 4096,
+                    .MemoryRegionToken = x->fast->Dispatch->NdkGetLocalTokenFromMr(x->fast)};
+    x->a.client.receive.context = &still;
+    x->a.client.receive.in_callback = stand_still;
+    x->a.client.qp->Dispatch->NdkReceive(x->a.client.qp, NULL, NULL, 0);
+    x->a.client.receive.cq->Dispatch->NdkArmCq(x->a.client.receive.cq, NDK_CQ_NOTIFY_ANY);
+    as->qp->Dispatch->NdkSend(as->qp, NULL, NULL, 0, 0);
+    wait_until(atomic_load(&still.blocked), "the callback of A's client");
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(
+            as->qp->Dispatch->NdkWrite(as->qp, x, &sge, 1, (UINT64)(uintptr_t)x->client.data,
+                                       x->client.remote, i < 31 ? NDK_OP_FLAG_DEFER : 0),
+            STATUS_SUCCESS);
+    assert_int_equal(bs->qp->Dispatch->NdkReceive(bs->qp, x, NULL, 0), STATUS_SUCCESS);
+    assert_int_equal(bc->qp->Dispatch->NdkSendAndInvalidate(bc->qp, x, NULL, 0, 0, x->token),
+                     STATUS_SUCCESS);
+    assert_false(queue_try(&bc->initiator, &result, 100));
+    assert_false(queue_try(&bs->receive, &result, 0));
+    atomic_store(&still.release, true);
+    result = queue_next(&bs->receive);
+    assert_int_equal(result.Status, STATUS_SUCCESS);
+    assert_int_equal(result.Type, NdkOperationTypeReceiveAndInvalidate);
+    assert_int_equal(queue_next(&bc->initiator).Status, STATUS_SUCCESS);
+    /* A's Writes that had not begun found no region. */
+    for (int i = 0; i < 33; i++)
+        queue_next(&as->initiator);
+    x->a.client.receive.in_callback = NULL;
+    pair_close(&x->b);
+    CLOSE(x->a.server.connector, NdkCloseConnector);
+    x->a.server.connector = NULL;
+    CLOSE(x->fast, NdkCloseMr);
+    as->adapter->Dispatch->NdkReleaseLAM(as->adapter, x->lam);
+    IoFreeMdl(x->mdl);
+    free(x->fast_data);
+    free(x->lam);
+    free_memory(&x->client);
+    pair_close(&x->a);
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_region_goes_while_it_is_accessed),
         cmocka_unit_test(octets_in_a_full_socket_hold_their_region),
         cmocka_unit_test(one_connection_invalidates_under_another),
+        cmocka_unit_test(placed_waits_for_the_invalidation),
     };
     const char *text = getenv("SOFTNDK_TEST_SEED");
     unsigned seed = text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)test_now_ms();
