@@ -6,7 +6,7 @@
 
  - each name is provided by the header it is listed with, that header alone being included
  - each function links against the shared library
- - each name is used by a test: src/nt/*_test.c, tests/nt, tests/headers
+ - each name is used by a test: src/{nt,ndis,wsk}/*_test*, tests/nt, tests/headers
  - each Windows name that the shared library exports is listed
 
 Source and build directory come from SOFTNDK_SOURCE_DIR and SOFTNDK_BUILD_DIR, the compiler from CC.
@@ -109,7 +109,8 @@ def check_headers(names):
 
 def check_tests(names):
     text = ""
-    for pattern in ("src/nt/*_test.c", "src/ndis/*_test.c", "src/wsk/*_test.c", "tests/nt/*.c", "tests/headers/*"):
+    for pattern in ("src/nt/*_test*", "src/ndis/*_test*", "src/wsk/*_test*", "tests/nt/*.c",
+                    "tests/headers/*"):
         for path in sorted(ROOT.glob(pattern)):
             text += path.read_text(encoding="utf-8")
     used = set(re.findall(r"\w+", text))
