@@ -69,8 +69,16 @@ uint8_t *tx_batch_take(struct conn_batch *b, size_t len)
 
 void tx_frame_add(struct tx_frame *f, const void *data, size_t len)
 {
-    if (f->with_crc)
-        f->crc = iwarp_crc32c(f->crc, data, len);
+    if (!f->with_crc)
+        return;
+    if (f->run_len && f->run + f->run_len == data) {
+        f->run_len += len;
+        return;
+    }
+    if (f->run_len)
+        f->crc = iwarp_crc32c(f->crc, f->run, f->run_len);
+    f->run = data;
+    f->run_len = len;
 }
 
 /* Appends length octets at address of the region token names. */
@@ -138,8 +146,11 @@ void tx_batch_back(struct conn_batch *b, struct tx_point p)
 void tx_frame_close(struct conn *conn, struct conn_batch *b, struct tx_frame *f, uint32_t ulpdu)
 {
     uint8_t *at = b->arena + b->arena_used;
-    size_t n = iwarp_fpdu_put_trailer_state(at, ulpdu, f->with_crc, f->crc);
+    size_t n;
 
+    if (f->run_len)
+        f->crc = iwarp_crc32c(f->crc, f->run, f->run_len);
+    n = iwarp_fpdu_put_trailer_state(at, ulpdu, f->with_crc, f->crc);
     tx_batch_take(b, n);
     b->ends[b->frame_count++] = b->octets;
     conn->tx.frames++;

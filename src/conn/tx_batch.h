@@ -49,10 +49,13 @@ struct conn_batch {
     uint8_t arena[BATCH_ARENA];
 };
 
-/* The CRC over what an FPDU consists of so far. */
+/* The CRC over what an FPDU consists of so far. Pieces that follow each other in memory, as header
+ * and small payload do in the arena, go through it at once: [run, run + run_len) is still to. */
 struct tx_frame {
     uint32_t crc;
     bool with_crc;
+    const uint8_t *run;
+    size_t run_len;
 };
 
 /* Undoes what was appended since a point: the FPDU will not be sent. */
@@ -75,7 +78,7 @@ bool tx_batch_full(const struct conn_batch *b, size_t limit);
 void tx_batch_reference(struct conn_batch *b, void *base, size_t len, bool answer);
 /* The next len arena octets, part of the stream from now on. */
 uint8_t *tx_batch_take(struct conn_batch *b, size_t len);
-/* Octets for the CRC. */
+/* Octets for the CRC; they stay as they are until tx_frame_close(). */
 void tx_frame_add(struct tx_frame *f, const void *data, size_t len);
 /* Appends length octets at address of the region that token names: small ones and answers that
  * are checksummed by copy, others by reference. */

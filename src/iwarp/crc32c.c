@@ -90,6 +90,8 @@ static uint32_t crc32c_portable(uint32_t state, const uint8_t *p, size_t len)
 
 /* ---- the x86-64 instruction ---------------------------------------------------------------- */
 
+#define CRC32C_THREE_MIN (3u * 64u) /* from here on three streams */
+
 #if CRC32C_X86
 
 static uint64_t crc32c_load64(const uint8_t *p)
@@ -169,7 +171,7 @@ static uint32_t crc32c_sse42(uint32_t state, const uint8_t *p, size_t len)
         {64, 0x0d3b6092u, 0x9e4addf8u},
     };
 
-    if (len >= 3 * 64 && __builtin_cpu_supports("pclmul")) {
+    if (len >= CRC32C_THREE_MIN && __builtin_cpu_supports("pclmul")) {
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
             size_t step = 3 * steps[i].block;
 
@@ -186,6 +188,11 @@ static uint32_t crc32c_sse42(uint32_t state, const uint8_t *p, size_t len)
 static bool crc32c_has_sse42(void)
 {
     return false;
+}
+
+static uint32_t crc32c_one_stream(uint32_t state, const uint8_t *p, size_t len)
+{
+    return crc32c_portable(state, p, len);
 }
 
 static uint32_t crc32c_sse42(uint32_t state, const uint8_t *p, size_t len)
@@ -238,7 +245,8 @@ uint32_t iwarp_crc32c(uint32_t state, const void *data, size_t len)
         return crc32c_isal(state, data, len);
     }
     if (crc32c_has_sse42()) {
-        return crc32c_sse42(state, data, len);
+        return len < CRC32C_THREE_MIN ? crc32c_one_stream(state, data, len)
+                                      : crc32c_sse42(state, data, len);
     }
     return crc32c_portable(state, data, len);
 }

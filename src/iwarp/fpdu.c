@@ -37,15 +37,18 @@ size_t iwarp_fpdu_put_trailer_state(uint8_t *dst, uint32_t ulpdu_len, bool crc, 
     if (RED("iwarp-fpdu-pad-ignores-length-field")) {
         pad = (0u - ulpdu_len) & 3u;
     }
-    for (uint32_t i = 0; i < pad; i++) {
-        dst[i] = 0;
+    if (pad != 0) {
+        memset(dst, 0, pad);
+        if (crc) {
+            crc_state = iwarp_crc32c(crc_state, dst, pad);
+        }
     }
     if (!crc) {
         iwarp_put_le32(dst + pad, 0);
     } else if (RED("iwarp-fpdu-crc-big-endian")) {
-        iwarp_put_be32(dst + pad, iwarp_crc32c_final(iwarp_crc32c(crc_state, dst, pad)));
+        iwarp_put_be32(dst + pad, iwarp_crc32c_final(crc_state));
     } else {
-        iwarp_put_le32(dst + pad, iwarp_crc32c_final(iwarp_crc32c(crc_state, dst, pad)));
+        iwarp_put_le32(dst + pad, iwarp_crc32c_final(crc_state));
     }
     return pad + IWARP_FPDU_CRC_LEN;
 }

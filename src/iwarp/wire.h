@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* ---- results ------------------------------------------------------------------------------- */
 
@@ -231,52 +232,72 @@ static_assert(IWARP_TERM_BODY_MAX == IWARP_TERM_CONTROL_LEN + IWARP_TERM_LENGTH_
 
 /* ---- octets -------------------------------------------------------------------------------- */
 
+/*
+ * One load or store and a byte swap each. Put together octet by octet, gcc 12 at -O2 merges the
+ * fields of a header into vectors, octet by octet, at five times the instructions.
+ */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define IWARP_BE(bits, v) __builtin_bswap##bits(v)
+#define IWARP_LE32(v)     (v)
+#else
+#define IWARP_BE(bits, v) (v)
+#define IWARP_LE32(v)     __builtin_bswap32(v)
+#endif
+
 static inline uint16_t iwarp_get_be16(const uint8_t *p)
 {
-    return (uint16_t)((uint32_t)p[0] << 8 | p[1]);
+    uint16_t v;
+
+    memcpy(&v, p, sizeof v);
+    return IWARP_BE(16, v);
 }
 
 static inline uint32_t iwarp_get_be32(const uint8_t *p)
 {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    uint32_t v;
+
+    memcpy(&v, p, sizeof v);
+    return IWARP_BE(32, v);
 }
 
 static inline uint64_t iwarp_get_be64(const uint8_t *p)
 {
-    return (uint64_t)iwarp_get_be32(p) << 32 | iwarp_get_be32(p + 4);
+    uint64_t v;
+
+    memcpy(&v, p, sizeof v);
+    return IWARP_BE(64, v);
 }
 
 static inline uint32_t iwarp_get_le32(const uint8_t *p)
 {
-    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+    uint32_t v;
+
+    memcpy(&v, p, sizeof v);
+    return IWARP_LE32(v);
 }
 
 static inline void iwarp_put_be16(uint8_t *p, uint16_t v)
 {
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
+    v = IWARP_BE(16, v);
+    memcpy(p, &v, sizeof v);
 }
 
 static inline void iwarp_put_be32(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
+    v = IWARP_BE(32, v);
+    memcpy(p, &v, sizeof v);
 }
 
 static inline void iwarp_put_be64(uint8_t *p, uint64_t v)
 {
-    iwarp_put_be32(p, (uint32_t)(v >> 32));
-    iwarp_put_be32(p + 4, (uint32_t)v);
+    v = IWARP_BE(64, v);
+    memcpy(p, &v, sizeof v);
 }
 
 static inline void iwarp_put_le32(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
-    p[2] = (uint8_t)(v >> 16);
-    p[3] = (uint8_t)(v >> 24);
+    v = IWARP_LE32(v);
+    memcpy(p, &v, sizeof v);
 }
 
 #endif
