@@ -20,7 +20,8 @@ static bool receive_work(struct conn *conn)
 
     /* The queues are there in these states, seen through the state that tells of them. */
     if (state >= CONN_CONNECTING && state != CONN_WAIT_REQUEST && state != CONN_UNDECIDED &&
-        state <= CONN_OPEN && atomic_exchange(&conn->flush_rx, false))
+        state <= CONN_OPEN && atomic_load(&conn->flush_rx) &&
+        atomic_exchange(&conn->flush_rx, false))
         rx_flush(conn);
     switch (state) {
     case CONN_COMPLETING:
@@ -419,6 +420,12 @@ void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound)
     *inbound = conn->agreed.ird;
     *outbound = conn->agreed.ord;
     os_mutex_unlock(&conn->lock);
+}
+
+/* Written before the state in which conn_takes_requests() is true. */
+uint32_t conn_read_limit(const struct conn *conn)
+{
+    return conn->read_limit;
 }
 
 uint32_t conn_private_data(struct conn *conn, const uint8_t **data)

@@ -158,6 +158,8 @@ bool conn_is_open(const struct conn *conn);
 bool conn_takes_requests(const struct conn *conn);
 /* Effective read limits (0 before the negotiation), private data of the peer; any time. */
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound);
+/* The effective outbound limit, without a lock: once conn_takes_requests() was true. */
+uint32_t conn_read_limit(const struct conn *conn);
 uint32_t conn_private_data(struct conn *conn, const uint8_t **data);
 bool conn_addresses(struct conn *conn, struct os_addr *local, struct os_addr *peer);
 /* The same inside an event. */

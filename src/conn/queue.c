@@ -167,11 +167,14 @@ void conn_queue_finish(struct conn_queue *queue, struct conn_wr *wr, NTSTATUS st
     atomic_store_explicit(&wr->finished, true, memory_order_release);
 }
 
-/* The retirer: frees the head's slot. */
+/* The retirer: frees the head's slot. Release is enough: the poster that finds the place again must
+ * not write into it before it was read here, and nobody looks the other way round. */
 static void head_pop(struct conn_queue *queue)
 {
     queue->head.slot++;
-    atomic_store(&queue->retired, atomic_load_explicit(&queue->retired, memory_order_relaxed) + 1);
+    atomic_store_explicit(&queue->retired,
+                          atomic_load_explicit(&queue->retired, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 /* The retirer: the head request; moving into its chunk gives the old chunk back. */

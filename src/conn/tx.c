@@ -375,7 +375,8 @@ static enum sent send_pieces(struct conn *conn, struct os_iov *iov, int *first, 
             iov[*first].len -= left;
         }
     }
-    atomic_store(&conn->tx_blocked, false);
+    if (atomic_load(&conn->tx_blocked))
+        atomic_store(&conn->tx_blocked, false);
     return SENT_ALL;
 }
 
@@ -601,7 +602,9 @@ bool tx_work(struct conn *conn)
     if (tx->local_waiting && !atomic_exchange(&conn->local_over, false))
         return false;
     tx->local_waiting = false;
-    if (atomic_exchange(&conn->flush_tx, false) && !requests_flush(conn))
+    /* The load spares each turn the exchange; who sets it kicks afterwards. */
+    if (atomic_load(&conn->flush_tx) && atomic_exchange(&conn->flush_tx, false) &&
+        !requests_flush(conn))
         return false;
     for (int i = 0; i < TX_HELPINGS; i++) {
         if (atomic_load(&conn->requests_failed) && !(tx->wr && tx->offset))

@@ -203,7 +203,6 @@ NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UIN
 {
     struct post post;
     NTSTATUS status = post_begin(&post, ndk, CALL_READ, flags, FLAGS_READ);
-    uint32_t inbound, outbound;
 
     if (status == STATUS_SUCCESS)
         status = post_payload(&post, sgl, sges,
@@ -211,8 +210,7 @@ NTSTATUS qp_read(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges, UIN
                                                                   : post.qp->max_read_sge);
     if (status != STATUS_SUCCESS)
         return status;
-    conn_limits(post.conn, &inbound, &outbound);
-    if (outbound == 0)
+    if (conn_read_limit(post.conn) == 0)
         return post_refuse(&post,
                            object_fail(&post.qp->object, CALL_READ, STATUS_INVALID_DEVICE_REQUEST,
                                        "the outbound read limit of this connection is 0"));
