@@ -21,6 +21,7 @@
     }
 
 static const char *const completions[] = {"local", "placed", "acked"};
+static const char *const progresses[] = {"engine", "inline", "adaptive"};
 static const char *const versions[] = {"1.1", "1.2", "2.0", "2.1"};
 static const char *const technologies[] = {"iwarp", "infiniband", "roce", "rocev2"};
 
@@ -63,6 +64,10 @@ static const struct option_info table[] = {
         "of them, connections of one peer address (IPv6: of one /64); 0 = half of max_startups"),
     ROW(shards, "threads", 0, 64, 0, "reactor threads of the process; 0 = 2 to 8 by processors"),
     ROW(spin_us, "us", 0, 1000000, 0, "how long an idle shard polls before it sleeps"),
+    WORDS(
+        progress, progresses, 0,
+        "who moves data: engine = the shards; inline = also the consumer's thread whose poll of a "
+        "CQ finds nothing; adaptive = the shards, polling (spin_us, 0 = 50) while that pays"),
     WORDS(ndkpi, versions, 3, "highest NDKPI version offered"),
     WORDS(technology, technologies, 0,
           "RdmaTechnology: what the adapter says it is; on the wire it is iWARP"),

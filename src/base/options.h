@@ -29,6 +29,7 @@ struct options {
     uint32_t max_startups_per_peer; /* 0: half of max_startups */
     /* engine */
     uint32_t shards, spin_us;
+    uint32_t progress; /* enum options_progress */
     /* what the adapter advertises */
     uint32_t ndkpi;      /* highest version offered: an index, options_ndkpi() */
     uint32_t technology; /* what it says it is: 0 iWARP, 1 InfiniBand, 2 RoCE, 3 RoCEv2 */
@@ -42,6 +43,8 @@ struct options {
     uint32_t private_data_exact;     /* a larger buffer than the container gets nothing */
     uint32_t scattered; /* adapter pages in another order than host pages: provider/pages.h */
 };
+
+enum options_progress { PROGRESS_ENGINE, PROGRESS_INLINE, PROGRESS_ADAPTIVE };
 
 struct option_info {
     const char *name, *unit, *help;

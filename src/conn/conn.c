@@ -56,6 +56,7 @@ static void hold_fired(struct engine_timer *timer);
 static void first_fired(struct engine_timer *timer);
 static void move_run(struct engine_work *work);
 static void resume_run(struct engine_work *work);
+static void poke_run(struct engine_work *work);
 
 struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options *options,
                       struct conn_counters *counters)
@@ -83,6 +84,7 @@ struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options
     conn->move.run = move_run;
     conn->retry.run = startup_retry;
     conn->resume.run = resume_run;
+    conn->poke.run = poke_run;
     os_mutex_init(&conn->lock);
     atomic_init(&conn->state, CONN_NEW);
     return conn;
@@ -205,30 +207,82 @@ void conn_hold_timer(struct conn *conn, uint32_t ms)
 
 /* ---- the descriptor ------------------------------------------------------------------------- */
 
+/* Any thread: the receive owner, or who becomes it, looks. */
+static void serve(struct conn *conn, unsigned events)
+{
+    if (atomic_load(&conn->state) == CONN_CONNECTING) {
+        if (events & (OS_WRITABLE | OS_HANGUP))
+            atomic_store(&conn->writable, true);
+        conn_kick(&conn->rx.dir, 0);
+        return;
+    }
+    if (events & (OS_HANGUP | OS_PEER_DONE))
+        atomic_store(&conn->hangup, true);
+    if (events & (OS_READABLE | OS_HANGUP | OS_PEER_DONE))
+        conn_kick(&conn->rx.dir, 0);
+    if ((events & OS_WRITABLE) && atomic_exchange(&conn->tx_blocked, false))
+        conn_kick(&conn->tx.dir, 0);
+}
+
 static void watch_ready(struct engine_watch *watch, unsigned events)
 {
     struct conn *conn = (struct conn *)(void *)((char *)watch - offsetof(struct conn, watch));
 
     conn_ref(conn);
-    switch (atomic_load(&conn->state)) {
-    case CONN_CLOSING:
+    if (atomic_load(&conn->state) == CONN_CLOSING)
         closing_step(conn);
-        break;
-    case CONN_CONNECTING:
-        if (events & (OS_WRITABLE | OS_HANGUP))
-            atomic_store(&conn->writable, true);
-        conn_kick(&conn->rx.dir, 0);
-        break;
-    default:
-        if (events & (OS_HANGUP | OS_PEER_DONE))
-            atomic_store(&conn->hangup, true);
-        if (events & (OS_READABLE | OS_HANGUP | OS_PEER_DONE))
+    else
+        serve(conn, events);
+    conn_unref(conn);
+}
+
+/* ---- progress by who polls ------------------------------------------------------------------ */
+
+/* On the home shard: a poller has taken the event of a socket that is being ended. */
+static void poke_run(struct engine_work *work)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, poke));
+
+    atomic_store(&conn->poke_queued, false);
+    if (atomic_load(&conn->state) == CONN_CLOSING)
+        closing_step(conn);
+    conn_unref(conn);
+}
+
+static void hold(struct engine_watch *watch)
+{
+    conn_ref((struct conn *)(void *)((char *)watch - offsetof(struct conn, watch)));
+}
+
+/*
+ * An event that was fetched before the state became CLOSING speaks of what the first closing_step()
+ * finds by itself.
+ */
+static void polled(struct engine_watch *watch, unsigned events)
+{
+    struct conn *conn = (struct conn *)(void *)((char *)watch - offsetof(struct conn, watch));
+    enum conn_state state = atomic_load(&conn->state);
+
+    if (events == 0) {
+        if (state == CONN_OPEN)
             conn_kick(&conn->rx.dir, 0);
-        if ((events & OS_WRITABLE) && atomic_exchange(&conn->tx_blocked, false))
-            conn_kick(&conn->tx.dir, 0);
-        break;
+    } else if (state != CONN_CLOSING) {
+        serve(conn, events);
+    } else if (!RED("conn-poller-keeps-closing") && !atomic_exchange(&conn->poke_queued, true)) {
+        conn_ref(conn);
+        engine_run(atomic_load(&conn->home), &conn->poke);
     }
     conn_unref(conn);
+}
+
+bool conn_group_poll(struct engine_group *group)
+{
+    bool any;
+
+    conn_polls = true;
+    any = engine_group_poll(group, hold, polled);
+    conn_polls = false;
+    return any;
 }
 
 static void timers_init(struct conn *conn, struct engine_shard *home)
@@ -240,6 +294,12 @@ static void timers_init(struct conn *conn, struct engine_shard *home)
     meaning_init(conn, home);
 }
 
+static int watch_add(struct conn *conn, struct engine_shard *home)
+{
+    return conn->group ? engine_watch_join(&conn->watch, conn->group, conn->fd, watch_ready)
+                       : engine_watch_add(&conn->watch, home, conn->fd, watch_ready);
+}
+
 int conn_watch(struct conn *conn, struct engine_shard *home)
 {
     int err;
@@ -249,7 +309,7 @@ int conn_watch(struct conn *conn, struct engine_shard *home)
         timers_init(conn, home);
     conn_ref(conn);
     conn->watching = true; /* before events can come */
-    err = engine_watch_add(&conn->watch, home, conn->fd, watch_ready);
+    err = watch_add(conn, home);
     if (err) {
         conn->watching = false;
         conn_unref(conn);
@@ -278,7 +338,8 @@ void conn_move_now(struct conn *conn)
     conn_timer_stop(conn);
     atomic_store(&conn->home, conn->move_to);
     timers_init(conn, conn->move_to);
-    err = engine_watch_add(&conn->watch, conn->move_to, conn->fd, watch_ready);
+    conn->group = conn->move_group;
+    err = watch_add(conn, conn->move_to);
     if (atomic_load(&conn->state) == CONN_MOVING)
         startup_moved(conn);
     if (err) {

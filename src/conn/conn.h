@@ -86,8 +86,9 @@ struct conn_counters {
 struct conn_binding {
     void *qp;
     struct conn_queue *initiator, *receive;
-    struct engine_shard *home; /* of the receive CQ */
-    const atomic_bool *dead;   /* set before conn_overrun(), which may come before it can act */
+    struct engine_shard *home;  /* of the receive CQ */
+    struct engine_group *group; /* of the receive CQ, at that shard; NULL: it has none */
+    const atomic_bool *dead;    /* set before conn_overrun(), which may come before it can act */
     uint32_t inbound_reads, outbound_reads;
     const void *private_data;
     uint32_t private_length;
@@ -144,6 +145,10 @@ void conn_late_flush(struct conn *conn);
 /* The receive owner has something to look at again: on the home shard. The caller holds a reference
  * and any locks. */
 void conn_receive_resume(struct conn *conn);
+/* The consumer's poll found nothing: this thread looks at the connections in the group, moves what
+ * is there, and takes the wake-ups for it from their shard until engine_group_return(). Runs no
+ * callback. True: something was there. Not on a shard's thread. */
+bool conn_group_poll(struct engine_group *group);
 /* NdkFlush: cancels what is queued at this moment in both directions. */
 void conn_flush(struct conn *conn);
 /* The receive part of a flush came too late to be carried out: the attempt had failed already. */

@@ -33,6 +33,8 @@ void conn_dir_init(struct conn_dir *dir, struct conn *conn, bool (*work)(struct 
                    void (*end)(struct conn *));
 /* False: the direction is DEAD. The caller holds a reference. */
 bool conn_kick(struct conn_dir *dir, unsigned bits);
+/* This thread serves connections for a consumer that polls: conn_group_poll(). */
+extern _Thread_local bool conn_polls;
 
 /* ---- states --------------------------------------------------------------------------------- */
 
@@ -180,6 +182,7 @@ struct conn {
     _Atomic(struct engine_shard *) home;
     int fd;
     struct engine_watch watch;
+    struct engine_group *group; /* of the receive CQ; NULL: the home's own set */
     struct conn_rx rx;
     struct conn_tx tx;
 
@@ -202,6 +205,8 @@ struct conn {
     atomic_bool held;        /* the receive owner waits for a receive to be posted here */
     atomic_bool resume_queued;
     struct engine_work resume; /* the home shard receives on: conn_receive_resume() */
+    atomic_bool poke_queued;
+    struct engine_work poke; /* the home shard looks at an ending socket that a poller saw ready */
     _Atomic(struct conn_out *) out;
     uint32_t read_limit, answer_limit; /* effective limits; rings are powers of two */
     uint32_t read_mask, answer_mask;
@@ -247,6 +252,7 @@ struct conn {
     bool tail_shut; /* by the home shard, not the lock; apart from the flags that the lock guards */
     bool drain_queued; /* more is to be discarded; the home's thread */
     struct engine_shard *move_to;
+    struct engine_group *move_group;
 
     /* completion meaning; twin and the table under its own lock */
     enum conn_meaning meaning;

@@ -12,6 +12,20 @@
 /* Helpings one thread takes before it hands the direction to the home shard. */
 #define DIR_BUDGET 8
 
+_Thread_local bool conn_polls;
+
+/* A consumer's thread that polls leaves octets where they are, for its next poll or for the shard:
+ * a new edge tells of them. Only then may the direction be given up although more is there, and
+ * only if that is all: a MORE may stand for something that has no edge. */
+static bool dir_leave(struct conn_dir *dir)
+{
+    unsigned expected = DIR_BUSY;
+
+    if (!RED("dir-left-without-edge"))
+        os_poll_rearm(dir->conn->fd); /* open as long as the direction is BUSY */
+    return atomic_compare_exchange_strong(&dir->word, &expected, 0);
+}
+
 static void dir_run(struct conn_dir *dir, int budget)
 {
     struct conn *conn = dir->conn;
@@ -37,6 +51,8 @@ static void dir_run(struct conn_dir *dir, int budget)
             if (atomic_compare_exchange_strong(&dir->word, &expected, 0))
                 return;
         }
+        if (more && conn_polls && dir == &conn->rx.dir && dir_leave(dir))
+            return;
         if (--budget <= 0 && !RED("dir_budget_ignored")) {
             conn_ref(conn);
             engine_run(atomic_load(&conn->home), &dir->later);

@@ -192,6 +192,7 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
     os_tcp_local(conn->fd, &conn->local);
     conn->started = true;
     atomic_store(&conn->state, CONN_CONNECTING);
+    conn->group = binding->group;
     err = conn_watch(conn, binding->home);
     if (err) {
         status = conn_status_from_connect(err);

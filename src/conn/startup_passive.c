@@ -159,8 +159,9 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
     meaning_begin(conn);
     conn->bound = true;
     conn->move_to = binding->home;
+    conn->move_group = binding->group;
     atomic_store(&conn->state, CONN_MOVING);
-    here = atomic_load(&conn->home) == binding->home;
+    here = atomic_load(&conn->home) == binding->home && !binding->group;
     if (here)
         startup_moved(conn);
     startup_end_if_dead(conn, binding);

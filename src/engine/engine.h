@@ -55,16 +55,21 @@ struct engine_timer {
     struct engine_timer *child, *next, **back;
 };
 
+struct engine_group;
+
 /* A descriptor in a shard's poll set, edge-triggered, for both directions from the start. */
 struct engine_watch {
     struct engine_shard *shard;
     int fd;
     void (*ready)(struct engine_watch *watch, unsigned os_events); /* I/O phase */
+    struct engine_group *group;                                    /* NULL: in none */
+    struct engine_watch *next, **back;                             /* in it; its lock */
 };
 
 struct engine_config {
     unsigned shards;  /* 0: max(2, min(8, processors)) */
     unsigned spin_us; /* how long a shard polls without sleeping before it sleeps; 0: not at all */
+    bool adaptive;    /* only while that was seen to shorten the wait */
     bool stepped;     /* no threads: the caller runs engine_step() (tests, simulation) */
 };
 
@@ -116,6 +121,34 @@ bool engine_timer_cancel(struct engine_timer *timer);
 int engine_watch_add(struct engine_watch *watch, struct engine_shard *shard, int fd,
                      void (*ready)(struct engine_watch *, unsigned));
 void engine_watch_del(struct engine_watch *watch);
+
+/*
+ * A group: watches of one shard that a thread which polls for their outcome may serve itself. The
+ * first engine_group_poll() takes the lease: the shard sleeps through what happens to the members.
+ * engine_group_return(), or a millisecond or two without a poll, gives it back; nothing that
+ * happened meanwhile is lost. The lease is a hint, no ownership: a poller and the shard may find
+ * the same descriptor ready.
+ *
+ * References: engine_group_open() gives one, engine_group_ref() another, engine_group_close() drops
+ * one; each member has its own. Any thread.
+ */
+struct engine_group *engine_group_open(struct engine_shard *shard); /* NULL: no memory */
+struct engine_group *engine_group_ref(struct engine_group *group);
+void engine_group_close(struct engine_group *group); /* gives the lease back, too */
+/* As engine_watch_add(), into the group's set. engine_watch_del() takes it out again. */
+int engine_watch_join(struct engine_watch *watch, struct engine_group *group, int fd,
+                      void (*ready)(struct engine_watch *, unsigned));
+/*
+ * Not from a shard's thread. Takes the lease, looks once without waiting; polled() is called for
+ * each watch that may have something, at most 16, after hold() was called for it at a time when it
+ * was not deleted yet: hold() takes a reference (under the group's lock, so it may do little else),
+ * polled() drops it. With no event in os_events nobody looked, since it is the only member: it may
+ * have something to read. True: there was one, or there may have been.
+ */
+bool engine_group_poll(struct engine_group *group, void (*hold)(struct engine_watch *),
+                       void (*polled)(struct engine_watch *, unsigned os_events));
+void engine_group_return(struct engine_group *group);
+bool engine_group_leased(const struct engine_group *group);
 
 /* This thread's receive staging area: ENGINE_STAGING octets, cache-warm, 64-octet aligned, valid
  * until the function that asked returns. Shards own one; other threads get one on first use, which

@@ -26,7 +26,8 @@ struct engine_batch {
 
 struct engine_shard {
     unsigned index;
-    bool stepped;
+    bool stepped, adaptive;
+    bool spin_pays; /* adaptive: the last wait ended within spin_us; shard's thread */
     uint32_t spin_us;
     struct os_poll *set;
     struct os_thread *thread;
@@ -69,6 +70,14 @@ void engine_shard_main(void *shard);
 bool engine_shard_turn(struct engine_shard *shard, int64_t max_wait_us);
 /* After something was published for the shard: wakes it if it sleeps. */
 void engine_shard_nudge(struct engine_shard *shard);
+
+/* What is ready in a set nested in the shard's, on the shard's thread. */
+void engine_shard_batch(struct engine_shard *shard, struct os_poll *set);
+
+/* group.c */
+int engine_group_add(struct engine_group *group, struct engine_watch *watch);
+void engine_group_del(struct engine_group *group, struct engine_watch *watch);
+struct engine_shard *engine_group_shard(const struct engine_group *group);
 
 /* queue.c */
 bool engine_queued(struct engine_shard *shard);

@@ -35,8 +35,11 @@ int engine_shard_open(struct engine_shard **out, unsigned index, const struct en
 
     if (!s)
         return -ENOMEM;
-    *s = (struct engine_shard){
-        .index = index, .stepped = config->stepped, .spin_us = config->spin_us, .awake = 1};
+    *s = (struct engine_shard){.index = index,
+                               .stepped = config->stepped,
+                               .spin_us = config->spin_us,
+                               .adaptive = config->adaptive,
+                               .awake = 1};
     engine_timers_open(s);
     s->staging = engine_staging_alloc();
     rc = s->staging ? os_poll_create(&s->set) : -ENOMEM;
@@ -97,6 +100,14 @@ static int64_t shard_shorten(struct engine_shard *s, int64_t wait_us)
     return due - now > INT64_MAX ? INT64_MAX : (int64_t)(due - now);
 }
 
+/* Is it worth trying? A shard without a descriptor is woken by others only. */
+static bool shard_spins(struct engine_shard *s)
+{
+    if (s->spin_us == 0 || (s->adaptive && !s->spin_pays))
+        return false;
+    return !s->adaptive || atomic_load_explicit(&s->watches, memory_order_relaxed) != 0;
+}
+
 /* Polls awake for up to spin_us; true when there is something to do (or nothing to wait for). */
 static bool shard_spin(struct engine_shard *s, struct engine_batch *batch, int64_t max_wait_us)
 {
@@ -110,9 +121,9 @@ static bool shard_spin(struct engine_shard *s, struct engine_batch *batch, int64
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, 0);
         if (batch->count != 0 || shard_due(s))
             return true;
-        for (int i = 0; i < 16; i++)
-            os_cpu_relax();
+        os_cpu_relax();
     } while (os_now_us() < until);
+    s->spin_pays = false;
     return false;
 }
 
@@ -120,8 +131,9 @@ static void shard_wait(struct engine_shard *s, struct engine_batch *batch, int64
 {
     if (max_wait_us == 0 || shard_due(s)) {
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, 0);
-    } else if (s->spin_us == 0 || !shard_spin(s, batch, max_wait_us)) {
+    } else if (!shard_spins(s) || !shard_spin(s, batch, max_wait_us)) {
         int64_t wait_us = max_wait_us;
+        uint64_t began = s->adaptive ? os_now_us() : 0;
 
         if (RED("engine-check-before-awake")) {
             wait_us = shard_shorten(s, wait_us);
@@ -132,21 +144,21 @@ static void shard_wait(struct engine_shard *s, struct engine_batch *batch, int64
             wait_us = shard_shorten(s, wait_us);
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, wait_us);
         atomic_store(&s->awake, 1);
+        if (s->adaptive) /* a wake-up alone takes about as long as a spin does */
+            s->spin_pays = os_now_us() - began < 2 * (uint64_t)s->spin_us;
     }
     ENGINE_REQUIRE(batch->count >= 0, "engine: shard %u: wait: failed (errno %d)", s->index,
                    -batch->count);
 }
 
-/* Events and the run list. Timers are fired by the caller, after the items in a whole turn. */
-static bool shard_io(struct engine_shard *s, int64_t max_wait_us)
+static bool shard_hand_out(struct engine_shard *s, struct engine_batch *batch)
 {
-    struct engine_batch batch = {.outer = s->batches};
     bool ran = false;
 
-    shard_wait(s, &batch, max_wait_us);
-    s->batches = &batch;
-    while (batch.next < batch.count) {
-        struct os_event *event = &batch.events[batch.next++];
+    batch->outer = s->batches;
+    s->batches = batch;
+    while (batch->next < batch->count) {
+        struct os_event *event = &batch->events[batch->next++];
         struct engine_watch *watch = event->cookie;
 
         if (watch) {
@@ -154,7 +166,29 @@ static bool shard_io(struct engine_shard *s, int64_t max_wait_us)
             ran = true;
         }
     }
-    s->batches = batch.outer;
+    s->batches = batch->outer;
+    return ran;
+}
+
+void engine_shard_batch(struct engine_shard *s, struct os_poll *set)
+{
+    struct engine_batch batch = {0};
+
+    batch.count = os_poll_wait(set, batch.events, ENGINE_BATCH, 0);
+    ENGINE_REQUIRE(batch.count >= 0, "engine: shard %u: a group: wait: failed (errno %d)", s->index,
+                   -batch.count);
+    shard_hand_out(s, &batch);
+}
+
+/* Events and the run list. Timers are fired by the caller, after the items in a whole turn. */
+static bool shard_io(struct engine_shard *s, int64_t max_wait_us)
+{
+    struct engine_batch batch;
+    bool ran;
+
+    batch.next = batch.count = 0;
+    shard_wait(s, &batch, max_wait_us);
+    ran = shard_hand_out(s, &batch);
     return engine_run_works(s) || ran;
 }
 

@@ -24,6 +24,22 @@ int engine_watch_add(struct engine_watch *w, struct engine_shard *s, int fd,
     return rc;
 }
 
+int engine_watch_join(struct engine_watch *w, struct engine_group *g, int fd,
+                      void (*ready)(struct engine_watch *, unsigned))
+{
+    struct engine_shard *s = engine_group_shard(g);
+    int rc;
+
+    *w = (struct engine_watch){.shard = s, .fd = fd, .ready = ready, .group = g};
+    atomic_fetch_add(&s->watches, 1);
+    rc = engine_group_add(g, w);
+    if (rc < 0) {
+        atomic_fetch_sub(&s->watches, 1);
+        *w = (struct engine_watch){.fd = -1};
+    }
+    return rc;
+}
+
 void engine_watch_del(struct engine_watch *w)
 {
     struct engine_shard *s = w->shard;
@@ -32,12 +48,16 @@ void engine_watch_del(struct engine_watch *w)
     ENGINE_REQUIRE(s, "engine: watch_del: the watch was not added");
     ENGINE_REQUIRE(self == s || (!self && s->stepped),
                    "engine: watch_del: not on the thread of shard %u", s->index);
-    os_poll_del(s->set, w->fd);
+    if (w->group)
+        engine_group_del(w->group, w);
+    else
+        os_poll_del(s->set, w->fd);
     for (struct engine_batch *b = s->batches; b && !RED("engine-batch-kept"); b = b->outer)
         for (int i = b->next; i < b->count; i++)
             if (b->events[i].cookie == w)
                 b->events[i].cookie = NULL;
     atomic_fetch_sub(&s->watches, 1);
     w->shard = NULL;
+    w->group = NULL;
     w->fd = -1;
 }

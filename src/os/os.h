@@ -117,6 +117,8 @@ int os_poll_add(struct os_poll *set, int fd, void *cookie);
 int os_poll_del(struct os_poll *set, int fd);
 int os_poll_add_set(struct os_poll *set, struct os_poll *inner, void *cookie); /* level-triggered */
 int os_poll_del_set(struct os_poll *set, struct os_poll *inner);
+/* What the descriptor is ready for now makes a new edge, in the set that it is in. */
+void os_poll_rearm(int fd);
 /* Waits up to timeout_us (0: does not wait, < 0: for ever); number of events. A wake is consumed
  * here and not reported as an event. */
 int os_poll_wait(struct os_poll *set, struct os_event *events, int max, int64_t timeout_us);

@@ -179,10 +179,17 @@ static void adapter_free(struct adapter *adapter)
     free(adapter);
 }
 
+/* A little more than it takes to wake a thread on another processor. */
+#define ADAPTIVE_SPIN_US 50
+
 NTSTATUS adapter_open(const struct os_interface *interface, const struct options *options,
                       NDK_VERSION version, struct adapter **out, char *error, size_t size)
 {
-    struct engine_config config = {.shards = options->shards, .spin_us = options->spin_us};
+    bool adaptive = options->progress == PROGRESS_ADAPTIVE;
+    struct engine_config config = {.shards = options->shards,
+                                   .spin_us = adaptive && options->spin_us == 0 ? ADAPTIVE_SPIN_US
+                                                                                : options->spin_us,
+                                   .adaptive = adaptive};
     struct adapter *adapter;
     NDK_VERSION runs;
     char text[200];

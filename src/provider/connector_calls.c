@@ -199,6 +199,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     binding.initiator = &k->qp->initiator;
     binding.receive = &k->qp->receive;
     binding.home = k->qp->object.home;
+    binding.group = k->qp->receive_cq->group;
     binding.dead = &k->qp->dead;
     k->pending_call = c->call;
     atomic_store(&k->pending, request);

@@ -98,6 +98,7 @@ static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_ca
     c->binding.initiator = &k->qp->initiator;
     c->binding.receive = &k->qp->receive;
     c->binding.home = k->qp->object.home;
+    c->binding.group = k->qp->receive_cq->group;
     c->binding.dead = &k->qp->dead;
     k->object.home = k->qp->object.home;
     k->pending_call = c->call;

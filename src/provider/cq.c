@@ -13,13 +13,17 @@
 
 static void cq_cancel(struct object *object)
 {
-    cq_moderation_close(CONTAINING_RECORD(object, struct cq, object));
+    struct cq *cq = CONTAINING_RECORD(object, struct cq, object);
+
+    cq_moderation_close(cq);
+    cq_progress_return(cq);
 }
 
 static void cq_release(struct object *object)
 {
     struct cq *cq = CONTAINING_RECORD(object, struct cq, object);
 
+    cq_progress_close(cq);
     cq_rings_free(cq);
     os_mutex_destroy(&cq->lock);
 }
@@ -53,7 +57,7 @@ static struct cq *cq_new(struct adapter *adapter, ULONG depth,
     cq_moderation_init(cq);
     cq->ring = cq->read_ring = cq_ring_new(depth);
     atomic_init(&cq->rings, 1);
-    if (!cq->ring) {
+    if (!cq->ring || !cq_progress_open(cq)) {
         object_discard(object);
         return NULL;
     }
@@ -287,6 +291,7 @@ static VOID cq_arm(NDK_CQ *ndk, ULONG type)
         cq_arm_look(cq);
     }
     os_mutex_unlock(&cq->lock);
+    cq_progress_return(cq);
 }
 
 const NDK_CQ_DISPATCH cq_dispatch = {

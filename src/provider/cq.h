@@ -71,6 +71,8 @@ struct cq_user {
     void *owner;
 };
 
+#define CQ_ALSO 4
+
 struct cq {
     struct object object;
     NDK_FN_CQ_NOTIFICATION_CALLBACK notification;
@@ -97,6 +99,9 @@ struct cq {
     struct cq_ring *read_ring;
     atomic_uint rings; /* in the chain */
     uint32_t empty_polls;
+    struct engine_group *group; /* progress=inline: the connections that receive here; or NULL */
+    struct engine_group *also[CQ_ALSO]; /* groups of receive CQs whose QPs complete requests here */
+    atomic_uint also_count;
 };
 
 static inline struct cq *cq_from(NDK_CQ *ndk)
@@ -117,5 +122,7 @@ bool cq_put(struct cq *cq, const struct cq_entry *entries, unsigned count);
 bool cq_join(struct cq *cq, struct cq_user *user);
 /* Takes off the list, if there. */
 void cq_leave(struct cq *cq, struct cq_user *user);
+/* A QP uses these two: polls of the first move data of the second's connections, too. */
+void cq_progress_also(struct cq *initiator, struct cq *receive);
 
 #endif

@@ -40,6 +40,16 @@ NTSTATUS cq_resize(NDK_CQ *ndk, ULONG depth, NDK_FN_REQUEST_COMPLETION completio
 ULONG cq_get_results(NDK_CQ *ndk, NDK_RESULT results[], ULONG room);
 ULONG cq_get_results_ex(NDK_CQ *ndk, NDK_RESULT_EX results[], ULONG room);
 
+/* ---- cq_progress.c: a CQ without a group does nothing here ---- */
+
+/* Behind the choice of the home. False: no memory. */
+bool cq_progress_open(struct cq *cq);
+void cq_progress_close(struct cq *cq);
+/* An empty poll, not in a callback. True: something was moved, perhaps. The CQ has a group. */
+bool cq_progress_poll(struct cq *cq);
+/* The consumer will wait for a notification, or closes: the shards do it all again. */
+void cq_progress_return(struct cq *cq);
+
 /* ---- cq_moderation.c ---- */
 
 void cq_moderation_init(struct cq *cq);

@@ -60,12 +60,17 @@ const struct cq_entry *cq_ring_seek(struct cq_ring **ring, uint32_t at)
 
 /*
  * Nothing is there. In a callback the first empty poll transmits what the callback posted; further
- * ones also move data, so that a callback that posts and polls for the result gets it.
+ * ones also move data, so that a callback that posts and polls for the result gets it. Elsewhere it
+ * is the second in a row that moves data, if the CQ has a group, and each while the lease is here.
  */
 static bool cq_empty_poll(struct cq *cq)
 {
-    if (!engine_in_item())
-        return false;
+    if (!engine_in_item()) {
+        if (!cq->group || engine_self() ||
+            (cq->empty_polls++ == 0 && !engine_group_leased(cq->group)))
+            return false;
+        return cq_progress_poll(cq);
+    }
     if (engine_after_flush())
         return true;
     if (cq->empty_polls++ == 0)

@@ -143,6 +143,7 @@ static void qp_init(struct qp *qp, struct pd *pd, const struct qp_plan *plan)
     qp->object.home = qp->receive_cq->object.home;
     object_follow(&qp->object, &qp->receive_cq->object);
     object_follow(&qp->object, &qp->initiator_cq->object);
+    cq_progress_also(qp->initiator_cq, qp->receive_cq);
     if (qp->srq)
         object_follow(&qp->object, &qp->srq->object);
 }

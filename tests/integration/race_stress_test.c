@@ -255,6 +255,8 @@ static const char *const extras[] = {"",
                                      ",p2p=0,nudge_ms=1",
                                      ",mpa_revision=1",
                                      ",completion=placed",
+                                     ",progress=inline",
+                                     ",progress=inline,crc=0,tcp_buffer=65536",
                                      ",completion=acked,nudge_ms=1",
                                      ",staging_cap=65544,holdback_ms=20"};
 

@@ -57,7 +57,6 @@ static inline int os_fault(enum os_fault_op op)
 
 /* Reports the descriptor's readiness anew in the set it stands in: the edge that would follow a
  * real -EAGAIN or short count, after an injected one. */
-void os_poll_rearm(int fd);
 /* Set when the kernel has no timeouts finer than a millisecond; tests set it by hand. */
 extern atomic_bool os_poll_coarse;
 
