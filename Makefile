@@ -2,8 +2,9 @@
 #
 # A small front of the CMake build: the commands that people and .ci/run type.
 #
-# Variables: FUZZ_S, INTEROP_ARGS, JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS, SOFTNDK_WERROR=ON,
-# SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR (install).
+# Variables: BENCH_ARGS, FUZZ_S, INTEROP_ARGS, JOBS, TEST_JOBS, CMAKE_ARGS, CTEST_ARGS, RED_ARGS,
+# SOFTNDK_WERROR=ON, SOFTNDK_INSTALL=0 (name what is missing, install nothing), PREFIX and DESTDIR
+# (install).
 
 prefix ?= /usr/local
 PREFIX ?= $(prefix)
@@ -14,7 +15,7 @@ export CMAKE_ARGS CTEST_ARGS INTEROP_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang coverage format format-check install deb clean \
-	bare witness fuzz scale soak check-interop setup-build setup-test
+	bare witness fuzz scale soak bench check-interop setup-build setup-test
 
 default: build
 	@echo
@@ -29,6 +30,7 @@ help:
 	@echo "make fuzz          the fuzz targets, FUZZ_S seconds each (60), with clang (tests/fuzz)"
 	@echo "make scale         SCALE_N connections (10000) between two processes; memory of an idle one"
 	@echo "make soak          connections and random calls for SOAK_S seconds (600)"
+	@echo "make bench         softndk against plain TCP and libfabric and UCX (docs/performance.md)"
 	@echo "make check-interop against the siw of a Linux kernel, in QEMU (tests/interop)"
 	@echo "make witness       each status that docs/statuses.md names a test for, seen in that test"
 	@echo "make clang         build and test with clang"
@@ -71,6 +73,12 @@ scale: setup-test
 soak: setup-test
 	@scripts/build.sh build all -DSOFTNDK_TESTS=ON
 	@scripts/soak.sh build
+
+# BENCH_ARGS: options of bench/run.py.
+bench:
+	@scripts/setup.sh bench
+	@scripts/build.sh build all -DSOFTNDK_TESTS=ON
+	@python3 bench/run.py --json build/bench.json $(BENCH_ARGS)
 
 check-interop:
 	@tests/interop/check.sh

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# setup.sh [build|test|interop] - finds out what this machine lacks, and installs it.
+# setup.sh [build|test|interop|bench] - finds out what this machine lacks, and installs it.
 #
 #   build  what `make build` and `make demo` need
 #   test   that, and what `make check` needs (default)
 #   interop  that, and what `make check-interop` needs
+#   bench    what `make check` needs, and what `make bench` measures against
 #
 # What is missing is named. Then root gets it through apt, unless SOFTNDK_INSTALL=0; everyone else
 # gets the line to run. Ends 0 unless something required is missing in the end: what is optional
@@ -14,9 +15,9 @@ set -eu
 
 purpose=${1:-test}
 case $purpose in
-build | test | interop) ;;
+build | test | interop | bench) ;;
 *)
-    echo "usage: $0 [build|test|interop]" >&2
+    echo "usage: $0 [build|test|interop|bench]" >&2
     exit 2
     ;;
 esac
@@ -124,6 +125,12 @@ examine() {
         # The guest's driver is built with the makefiles of the kernel.
         want make "builds the driver of that guest; skipped otherwise" have make
         want xz-utils "unpacks the packages of that guest; skipped otherwise" have xz
+    fi
+    if [ "$purpose" = bench ]; then
+        want libfabric-dev "builds bench/fabric, a peer; left out otherwise" \
+            check_header rdma/fabric.h
+        want libfabric-bin "fi_pingpong, a peer; left out otherwise" have fi_pingpong
+        want ucx-utils "ucx_perftest, a peer; left out otherwise" have ucx_perftest
     fi
 }
 

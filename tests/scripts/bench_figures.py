@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The arithmetic of bench/run.py on rounds that are written here: which rounds count, ratios,
+verdicts, the table; and that the rows are what run.py can run. Nothing is measured."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("SOFTNDK_SOURCE_DIR",
+                                     pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(SOURCE / "bench"))
+
+import figures
+import pairs
+import rows
+import run
+from figures import Check, Ratio, Round, Summary
+
+
+class Row:
+    def __init__(self, *checks, less=False, peers=()):
+        self.name, self.work, self.unit = "row", "some work", "M/s"
+        self.less_is_better, self.once = less, False
+        self.peers = {name: None for name in peers}
+        self.checks, self.floor, self.softndk = checks, None, None
+
+
+class Rounds(unittest.TestCase):
+    def test_kept_when_floors_agree(self):
+        self.assertTrue(Round([4.0, 5.0], 1).kept) # a quarter exactly
+        self.assertFalse(Round([4.0, 5.01], 1).kept)
+        self.assertFalse(Round([5.01, 4.0], 1).kept)
+
+    def test_what_failed_is_not_kept(self):
+        self.assertFalse(Round([4.0, None], 1).kept)
+        self.assertFalse(Round([4.0, 4.0], None).kept)
+
+    def test_without_floor(self):
+        self.assertTrue(Round([], 12.5).kept)
+        self.assertIsNone(Round([], 12.5).floor)
+
+    def test_floor_is_the_mean_of_both(self):
+        self.assertEqual(Round([4.0, 5.0], 1).floor, 4.5)
+
+
+class Ratios(unittest.TestCase):
+    def test_of_medians_with_least_and_most(self):
+        ratio = Ratio([(8, 10), (9, 10), (30, 20)])
+        self.assertEqual(ratio.value, 9 / 10)
+        self.assertEqual((ratio.least, ratio.most), (0.8, 1.5))
+        self.assertEqual(ratio.text(), "0.90 [0.80..1.50]")
+
+    def test_even_number(self):
+        self.assertEqual(Ratio([(1, 10), (3, 10)]).value, 0.2)
+
+
+class Summaries(unittest.TestCase):
+    def test_dropped_rounds_do_not_count(self):
+        one = Summary(Row(Check("floor", ">=", 0.9)),
+                      [Round([10, 10], 9.5), Round([10, 20], 1), Round([10, None], 1)])
+        self.assertEqual((len(one.kept), one.dropped), (1, 1))
+        self.assertEqual(one.of_floor.value, 0.95)
+        self.assertEqual(one.verdict(), "at target")
+
+    def test_below(self):
+        one = Summary(Row(Check("floor", ">=", 0.9)), [Round([10, 10], 8)] * 5)
+        self.assertEqual(one.verdict(), "below: 0.80, need >= 0.9 x floor")
+
+    def test_at_the_bound(self):
+        row = Row(Check("floor", "<=", 1.25), less=True)
+        self.assertEqual(Summary(row, [Round([4, 4], 5)]).verdict(), "at target")
+
+    def test_nothing_kept(self):
+        row = Row(Check("floor", ">=", 0.9))
+        self.assertEqual(Summary(row, [Round([1, 2], 1)]).verdict(), "no round kept")
+        self.assertEqual(Summary(row, [Round([1, None], 1)]).verdict(), "not measured")
+        self.assertEqual(Summary(row, []).verdict(), "not measured")
+
+    def test_best_peer(self):
+        peers = {"slow": 2.0, "fast": 3.0}
+        faster = Summary(Row(Check("peer", ">=", 5), peers=peers), [Round([1, 1], 15, peers)])
+        self.assertEqual((faster.best, faster.of_peer.value), ("fast", 5.0))
+        self.assertEqual(faster.verdict(), "at target")
+        shorter = Summary(Row(Check("peer", "<", 1), less=True, peers=peers),
+                          [Round([1, 1], 2.0, peers)])
+        self.assertEqual((shorter.best, shorter.of_peer.value), ("slow", 1.0))
+        self.assertEqual(shorter.verdict(), "below: 1.00, need < 1 x best peer")
+
+    def test_peer_that_failed_once_is_no_peer(self):
+        row = Row(Check("floor", ">=", 1), Check("peer", ">=", 5), peers=("a",))
+        one = Summary(row, [Round([1, 1], 9, {"a": 1}), Round([1, 1], 9, {"a": None})])
+        self.assertIsNone(one.best)
+        self.assertEqual(one.verdict(), "at target (no peer)")
+
+    def test_value(self):
+        row = Row(Check("value", ">=", 1.0))
+        self.assertEqual(Summary(row, [Round([], 0.9)]).verdict(), "below: 0.90, need >= 1 M/s")
+
+    def test_table(self):
+        row = Row(Check("floor", ">=", 0.9), Check("peer", ">=", 5), peers=("a",))
+        one = Summary(row, [Round([10, 10], 9.5, {"a": 0.5}), Round([10, 13], 9, {"a": 0.5})])
+        self.assertEqual(
+            figures.table([one]).splitlines()[2],
+            "| some work | M/s | 10.00 | 9.500 | 0.95 [0.95..0.95] | 0.500 (a) | "
+            "19.00 [19.00..19.00] | >= 0.9 x floor, >= 5 x best peer | 1 of 2 | at target |")
+        self.assertEqual(one.data()["of_peer"]["value"], 19.0)
+
+    def test_numbers(self):
+        self.assertEqual([figures.number(value) for value in (None, 0.5, 12.345, 123.45, 9831.4)],
+                         ["-", "0.500", "12.35", "123.5", "9831"])
+
+
+class Documents(unittest.TestCase):
+    def test_between_the_marks(self):
+        document = f"before\n{figures.BEGIN}\nold\n{figures.END}\nafter\n"
+        once = figures.place(document, "new\n")
+        self.assertEqual(once, f"before\n{figures.BEGIN}\n\nnew\n\n{figures.END}\nafter\n")
+        self.assertEqual(figures.place(once, "new\n"), once)
+
+    def test_without_marks(self):
+        self.assertEqual(figures.place("old\n", "new\n"), "new\n")
+
+    def test_our_document_has_them(self):
+        text = (SOURCE / "docs/performance.md").read_text(encoding="utf-8")
+        self.assertEqual((text.count(figures.BEGIN), text.count(figures.END)), (1, 1))
+
+
+class Fake(pairs.Programs):
+    """Notes the command lines and answers with figures."""
+
+    def __init__(self):
+        super().__init__(pathlib.Path("/nowhere"))
+        self.lines = []
+
+    def answer(self, name, *arguments):
+        self.lines.append([name, *map(str, arguments)])
+        return {key: 2.0 for key in ("t_avg_us", "rate_Mps", "MBps", "bw_avg_MBps", "conns_per_s",
+                                     "KiB")}
+
+    def own(self, name, arguments, seconds=None):
+        return self.answer(name, *arguments)
+
+    def ndkperf(self, *arguments):
+        return self.answer("ndkperf", *arguments)
+
+    def fi_pingpong(self, size, count):
+        return self.answer("fi_pingpong", size, count)
+
+    def ucx(self, test, size, count):
+        return self.answer("ucx", test, size, count)
+
+    def scale_test(self, links):
+        return self.answer("scale", links)
+
+
+class Sessions(unittest.TestCase):
+    def session(self, **more):
+        names = {"rounds": 5, "minutes": 1, "quick": False, "no_peers": False, "chosen": [], **more}
+        return run.Session(Fake(), type("Arguments", (), names))
+
+    def test_every_row_can_be_run(self):
+        self.assertEqual(len({row.name for row in rows.ROWS}), len(rows.ROWS))
+        for row in rows.ROWS:
+            session = self.session(chosen=[row])
+            session.programs.why_not = lambda name: None
+            one = session.round(row)
+            self.assertTrue(one.kept, row.name)
+            self.assertEqual(set(one.peers), set(row.peers), row.name)
+            self.assertTrue(row.checks, row.name)
+
+    def test_both_sides_have_the_same_crc_and_size(self):
+        for row in rows.ROWS:
+            session = self.session(chosen=[row])
+            session.round(row)
+            said = {}
+            for line in session.programs.lines:
+                for option, key in (("--crc", "crc"), ("--size", "size"), ("-S", "size")):
+                    if option in line and line[0] in ("bench/floor", "ndkperf"):
+                        said.setdefault(key, set()).add(line[line.index(option) + 1])
+            for key, values in said.items():
+                self.assertEqual(len(values), 1, f"{row.name}: {key} {values}")
+
+    def test_peers_that_are_missing_are_skipped_with_a_reason(self):
+        row = rows.ROWS[0]
+        session = self.session(chosen=[row])
+        session.programs.why_not = lambda name: f"{name} is not here"
+        self.assertEqual(session.round(row).peers, {})
+        self.assertIn("ucx_perftest is not here", session.skipped.values())
+
+    def test_dropped_rounds_are_made_up_for(self):
+        row = Row(Check("floor", ">=", 0.9))
+        floors = iter([1, 2, 1, 1, 1, 2, 1, 1] + [1, 1] * 20)
+        row.floor, row.softndk = (lambda _: next(floors)), (lambda _: 1)
+        session = self.session(chosen=[row], rounds=3)
+        session.run()
+        self.assertEqual([one.kept for one in session.rounds[row]],
+                         [False, True, False, True, True])
+
+    def test_but_not_for_ever(self):
+        row = Row(Check("floor", ">=", 0.9))
+        turn = iter(range(1000))
+        row.floor, row.softndk = (lambda _: 1 + next(turn) % 2), (lambda _: 1)
+        session = self.session(chosen=[row], rounds=3)
+        session.run()
+        self.assertEqual(len(session.rounds[row]), 6)
+
+    def test_failures_are_told(self):
+        def fails(_):
+            raise pairs.Failed("no such thing")
+        row = Row(Check("floor", ">=", 0.9))
+        row.floor, row.softndk = (lambda _: 1), fails
+        session = self.session(chosen=[row], rounds=2)
+        session.run()
+        self.assertEqual(session.failures, {"row, softndk: no such thing": 4})
+
+
+class Pairs(unittest.TestCase):
+    def test_server_and_client(self):
+        with tempfile.TemporaryDirectory() as directory:
+            program = pathlib.Path(directory) / "server"
+            program.write_text("#!/bin/sh\necho listening on 127.0.0.1:77\n")
+            program.chmod(0o755)
+            self.assertEqual(pairs.run([program], lambda port: ["echo", port]).strip(), "77")
+            with self.assertRaisesRegex(pairs.Failed, "false: exit status 1"):
+                pairs.run([program], lambda port: ["false"])
+            program.write_text("#!/bin/sh\necho cannot\nexit 1\n")
+            with self.assertRaisesRegex(pairs.Failed, "server: does not listen: cannot"):
+                pairs.run([program], lambda port: ["true"])
+
+
+if __name__ == "__main__":
+    sys.stderr = open(os.devnull, "w", encoding="utf-8") # what run.py tells meanwhile
+    unittest.main(testRunner=unittest.TextTestRunner(stream=sys.stdout))
