@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The client: a control connection, over it a run for each size, and the rows.
+ */
+#include "perf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/tool_args.h"
+
+#define TICK_MS     100
+#define PROGRESS_NS UINT64_C(2000000000)
+
+struct client {
+    const struct perf_options *options;
+    struct control control;
+    char selector[SOFTNDK_ADDRESS_MAX]; /* of the adapter */
+    SOCKADDR_INET local, peer;
+    ULONG local_length, peer_length;
+    struct histogram *times; /* of all threads */
+};
+
+ULONG perf_address(const char *text, uint16_t port, SOCKADDR_INET *out)
+{
+    ULONG length;
+
+    if (softndk_address_from_text(text, out, &length) != STATUS_SUCCESS || SS_PORT(out) != 0)
+        return 0;
+    SS_PORT(out) = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? RtlUshortByteSwap(port) : port;
+    return length;
+}
+
+/* ---- talking ---- */
+
+/* The server's answer, or run_fail() with its sentence. */
+static bool hear(struct client *client, struct run *run, char line[PLAN_TEXT_MAX])
+{
+    enum link_result result = control_hear(&client->control, line, false);
+
+    if (result != LINK_GOOD) {
+        run_fail(run, result == LINK_STOPPED ? "interrupted" : "the server has gone");
+        return false;
+    }
+    if (strncmp(line, "error ", 6) != 0)
+        return true;
+    run_fail(run, "the server says: %.360s", line + 6);
+    return false;
+}
+
+/* Asks for the run and learns where its data connections go. */
+static bool arrange(struct client *client, const struct plan *plan, struct run *run)
+{
+    char line[PLAN_TEXT_MAX];
+    unsigned port;
+
+    plan_write(plan, line);
+    if (!control_say(&client->control, "%s", line)) {
+        run_fail(run, "the server has gone");
+        return false;
+    }
+    if (!hear(client, run, line))
+        return false;
+    if (sscanf(line, "ready %u %" SCNx64 " %" SCNx32, &port, &run->peer_address,
+               &run->peer_token) != 3 ||
+        port == 0 || port > 65535) {
+        run_fail(run, "the server answers what this ndkperf does not understand");
+        return false;
+    }
+    SS_PORT(&client->peer) = RtlUshortByteSwap((USHORT)port);
+    return true;
+}
+
+/* ---- the run ---- */
+
+static void show_progress(const struct run *run, uint64_t began_ns)
+{
+    uint64_t done = 0;
+
+    for (unsigned i = 0; i < run->plan.threads; i++)
+        done += atomic_load_explicit(&run->workers[i].progress, memory_order_relaxed);
+    fprintf(stderr, "\r%5.1f s  %" PRIu64 " iterations of %u octets ",
+            (double)(run_now_ns() - began_ns) / 1e9, done, run->plan.size);
+    fflush(stderr);
+}
+
+static void wait_for_end(struct client *client, struct run *run)
+{
+    LARGE_INTEGER tick = {.QuadPart = -10000ll * TICK_MS};
+    uint64_t began = run_now_ns(), shown = began + PROGRESS_NS - UINT64_C(500000000);
+    bool terminal = isatty(STDERR_FILENO), told = false;
+
+    while (!run_is_over(run)) {
+        uint64_t now;
+
+        KeWaitForSingleObject(&run->wake, Executive, KernelMode, FALSE, &tick);
+        if (control_lost(&client->control))
+            run_fail(run, "the server has gone");
+        if (tool_stopped())
+            run_fail(run, "interrupted");
+        now = run_now_ns();
+        if (terminal && now > shown && now - shown >= UINT64_C(500000000)) {
+            show_progress(run, began);
+            shown = now;
+            told = true;
+        }
+    }
+    if (told)
+        fprintf(stderr, "\r%60s\r", "");
+    run_join(run);
+}
+
+static bool go(struct client *client, struct run *run)
+{
+    char line[PLAN_TEXT_MAX];
+
+    if (!meet_connect(run, &client->local, client->local_length, &client->peer,
+                      client->peer_length))
+        return false;
+    if (!control_say(&client->control, "go %" PRIx64 " %" PRIx32,
+                     (uint64_t)(uintptr_t)run->memory.data, run->memory.remote)) {
+        run_fail(run, "the server has gone");
+        return false;
+    }
+    return hear(client, run, line) && run_start(run);
+}
+
+/* What the workers found, and what the server did itself. */
+static void gather(struct client *client, struct run *run, const char *line,
+                   struct outcome *outcome)
+{
+    uint64_t began = UINT64_MAX, ended = 0, count = 0, server_ns = 0, server_count = 0;
+    double server_peak = 0;
+
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->plan = run->plan;
+    histogram_clear(client->times);
+    for (unsigned i = 0; i < run->plan.threads; i++) {
+        const struct figures *figures = &run->workers[i].figures;
+
+        count += figures->count;
+        outcome->peak += figures->peak;
+        began = figures->began_ns < began ? figures->began_ns : began;
+        ended = figures->ended_ns > ended ? figures->ended_ns : ended;
+        histogram_merge(client->times, figures->times);
+    }
+    /* What was under way when the warm-up ended counts for neither. */
+    outcome->iterations = run->plan.seconds ? count : run->plan.iterations;
+    outcome->times = client->times;
+    if (ended > began)
+        outcome->rate = (double)count * 1e9 / (double)(ended - began);
+    sscanf(line, "result %" SCNu64 " %" SCNu64 " %lf", &server_count, &server_ns, &server_peak);
+    if (run->plan.both_ways && server_ns > 0) {
+        outcome->rate += (double)server_count * 1e9 / (double)server_ns;
+        outcome->peak += server_peak;
+    }
+}
+
+/* One run, from the plan to the row. */
+static bool run_one(struct client *client, const struct plan *plan)
+{
+    struct outcome outcome;
+    char line[PLAN_TEXT_MAX] = "", ours[sizeof(((struct run *)0)->error)];
+    struct run run;
+    bool good = run_open(&run, plan, false, client->selector), arranged;
+
+    arranged = good && arrange(client, plan, &run);
+    if (arranged && go(client, &run))
+        wait_for_end(client, &run);
+    if (run_failed(&run)) {
+        atomic_store(&run.stop, true);
+        run_join(&run);
+        meet_part(&run); /* so that the server, too, notices */
+    } else if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT) {
+        stream_verify_end(&run);
+    }
+    /* The server's sentence is nearer to the cause than "connection lost". */
+    memcpy(ours, run.error, sizeof(ours));
+    if (arranged && control_say(&client->control, "done")) {
+        run.error[0] = '\0';
+        hear(client, &run, line);
+        if (ours[0] && (!run.error[0] || !strstr(ours, "connection lost")))
+            memcpy(run.error, ours, sizeof(ours));
+    }
+    good = !run_failed(&run);
+    if (good) {
+        gather(client, &run, line, &outcome);
+        report_row(client->options, &outcome);
+    } else {
+        tool_say("%s", run.error);
+    }
+    meet_part(&run);
+    run_close(&run);
+    return good;
+}
+
+/* ---- connecting ---- */
+
+static bool choose(struct client *client, uint16_t port)
+{
+    const struct perf_options *options = client->options;
+    const char *address = options->address ? options->address : "127.0.0.1";
+    char source[SOFTNDK_ADDRESS_MAX];
+    NTSTATUS status;
+
+    client->peer_length = perf_address(address, port, &client->peer);
+    if (options->local) {
+        snprintf(client->selector, sizeof(client->selector), "%s", options->local);
+        snprintf(source, sizeof(source), "%s", options->local);
+    } else {
+        status = softndk_adapter_for_route(address, client->selector, sizeof(client->selector),
+                                           source, sizeof(source));
+        if (status != STATUS_SUCCESS) {
+            tool_report_open("softndk_adapter_for_route", status);
+            return false;
+        }
+    }
+    client->local_length = perf_address(source, 0, &client->local);
+    return client->peer_length > 0 && client->local_length > 0;
+}
+
+static bool connect_control(struct client *client, NDK_ADAPTER *adapter)
+{
+    struct link_terms terms = {1, 1, CONTROL_DATA, sizeof(CONTROL_DATA)};
+    struct link *link = &client->control.link;
+
+    return control_open(&client->control, adapter, NULL) &&
+           link_connect(link, &client->local, client->local_length, &client->peer,
+                        client->peer_length, &terms) == LINK_GOOD &&
+           link_complete_connect(link) == LINK_GOOD;
+}
+
+int perf_client(const struct perf_options *options)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    NDK_ADAPTER *adapter = NULL;
+    bool good = false;
+
+    if (client)
+        client->times = malloc(sizeof(*client->times));
+    if (client && client->times) {
+        client->options = options;
+        good = choose(client, options->port) &&
+               tool_open_adapter(client->selector, &adapter) == STATUS_SUCCESS;
+    }
+    if (good) {
+        good = connect_control(client, adapter);
+        if (good)
+            report_heading(options, client->control.link.peer);
+        for (unsigned i = 0; good && i < options->size_count; i++) {
+            struct plan plan = args_plan(options, i);
+
+            good = run_one(client, &plan);
+        }
+        control_close(&client->control);
+    }
+    softndk_close_adapter(adapter);
+    if (client)
+        free(client->times);
+    free(client);
+    return good ? TOOL_GOOD : TOOL_FAILED;
+}
