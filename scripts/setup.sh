@@ -109,6 +109,8 @@ examine() {
     need libc6-dev "headers of the C library" check_compiler
     need pkg-config "finds libraries" have pkg-config
     want libisal-dev "faster CRC32C; built without it otherwise" check_header isa-l.h
+    want systemtap-sdt-dev "probes for bpftrace, perf and gdb; built without them otherwise" \
+        check_header sys/sdt.h
     want scdoc "makes the manual pages; installed without them otherwise" have scdoc
     if [ "$purpose" != build ]; then
         need libcmocka-dev "unit tests" \

@@ -36,12 +36,13 @@ bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTST
     conn->how = how;
     conn->reason = reason;
     conn->end_status = status;
+    USDT(end, conn, how, reason, status);
     if (atomic_load(&conn->state) == CONN_NEW) {
-        atomic_store(&conn->state, CONN_GONE);
+        conn_state_set(conn, CONN_GONE);
         return false;
     }
     conn_timer_stop(conn);
-    atomic_store(&conn->state, CONN_ENDING);
+    conn_state_set(conn, CONN_ENDING);
     return true;
 }
 
@@ -246,7 +247,7 @@ void conn_final(struct engine_work *work)
     }
     conn_raise_disconnected(conn, conn->reason);
     conn->ops->ended(conn->up, status);
-    atomic_store(&conn->state, CONN_CLOSING);
+    conn_state_set(conn, CONN_CLOSING);
     conn->linger_unacked = -1;
     if (conn->how == HOW_DRAIN)
         conn_timer_arm(conn, TIMER_CLOSING, conn->options->drain_ms);
@@ -260,7 +261,7 @@ static void dispose(struct conn *conn, bool abort_it)
 {
     os_mutex_lock(&conn->lock);
     conn_timer_stop(conn);
-    atomic_store(&conn->state, CONN_GONE);
+    conn_state_set(conn, CONN_GONE);
     os_mutex_unlock(&conn->lock);
     if (conn->watching) {
         engine_watch_del(&conn->watch);
@@ -453,7 +454,7 @@ void conn_close(struct conn *conn)
     conn->closed = true;
     switch (atomic_load(&conn->state)) {
     case CONN_NEW:
-        atomic_store(&conn->state, CONN_GONE);
+        conn_state_set(conn, CONN_GONE);
         break;
     case CONN_UNDECIDED:
         refuse_locked(conn);

@@ -4,6 +4,7 @@
 #define SOFTNDK_CONN_INTERNAL_H
 
 #include "base/reason.h"
+#include "base/usdt.h"
 #include "conn/conn.h"
 #include "iwarp/crc32c.h"
 #include "iwarp/fpdu.h"
@@ -361,6 +362,14 @@ void conn_end_no_memory(struct conn *conn);
 bool conn_tail_set(struct conn *conn, const uint8_t *octets, size_t length);
 void conn_tail_free(struct conn *conn);
 bool conn_end_locked(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS status);
+/* Lock held. */
+static inline void conn_state_set(struct conn *conn, enum conn_state state)
+{
+    enum conn_state before = atomic_load(&conn->state);
+
+    USDT(state, conn, state, before);
+    atomic_store(&conn->state, state);
+}
 bool conn_end_kick(struct conn *conn); /* after conn_end_locked, no lock held; true: ended */
 void conn_direction_dead(struct conn *conn, unsigned bit);
 void conn_final(struct engine_work *work);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/usdt.h"
 #include "conn/conn_internal.h"
 
 /* Host pieces of one access; a region of scattered pages needs one per page. */
@@ -27,6 +28,7 @@ static enum access_result place_one(struct conn *conn, uint32_t token, uint64_t 
         data += pieces[i].len;
     }
     conn->ops->unmap(conn->qp, &hold);
+    USDT(place, conn, token, address, length);
     return ACCESS_OK;
 }
 

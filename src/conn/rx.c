@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
+#include "base/usdt.h"
 #include "conn/rx_internal.h"
 
 #define RX_HELPINGS 4 /* receives of one turn */
@@ -293,6 +294,7 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
             flags |= IWARP_DECODE_EMPTY;
         verdict = iwarp_rdmap_decode(fpdu.ulpdu, fpdu.ulpdu_len, flags, &segment);
         if (verdict == IWARP_OK) {
+            USDT(receive, conn, segment.opcode, segment.msn, segment.payload_len, segment.last);
             segment_in(conn, run, &segment);
         } else if (verdict == IWARP_TERMINATE) {
             rx_fail(conn, run, segment.error, &segment);
@@ -497,6 +499,7 @@ bool rx_work(struct conn *conn)
             break;
         }
         n = os_tcp_recv(conn->fd, stage.octets + stage.have, room);
+        USDT(recv, conn, n);
         if (n == -EAGAIN && !atomic_load(&conn->tx_error))
             break;
         if (n <= 0) {

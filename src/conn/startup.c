@@ -104,7 +104,7 @@ static void established_locked(struct conn *conn)
         return;
     conn->established = true;
     if (atomic_load(&conn->state) != CONN_ENDING)
-        atomic_store(&conn->state, CONN_OPEN);
+        conn_state_set(conn, CONN_OPEN);
     conn_timer_stop(conn);
     conn->ops->established(conn->up, STATUS_SUCCESS);
     if (atomic_load(&conn->fin_wanted))
@@ -191,13 +191,13 @@ NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const stru
     conn->local = *local;
     os_tcp_local(conn->fd, &conn->local);
     conn->started = true;
-    atomic_store(&conn->state, CONN_CONNECTING);
+    conn_state_set(conn, CONN_CONNECTING);
     conn->group = binding->group;
     err = conn_watch(conn, binding->home);
     if (err) {
         status = conn_status_from_connect(err);
         conn->started = false;
-        atomic_store(&conn->state, CONN_NEW);
+        conn_state_set(conn, CONN_NEW);
     } else {
         conn_timer_arm(conn, TIMER_CONNECT, conn->options->connect_ms);
         startup_end_if_dead(conn, binding);
@@ -237,7 +237,7 @@ static bool may_retry(struct conn *conn)
           os_now_us() - conn->request_sent_us < RETRY_WITHIN_US;
     if (may) {
         conn->retried = true;
-        atomic_store(&conn->state, CONN_RETRYING);
+        conn_state_set(conn, CONN_RETRYING);
     }
     os_mutex_unlock(&conn->lock);
     if (may) {
@@ -271,7 +271,7 @@ void startup_retry(struct engine_work *work)
     atomic_store(&conn->hangup, false);
     err = tcp_connect(conn, &conn->local, &conn->peer, &status);
     if (err == 0) {
-        atomic_store(&conn->state, CONN_CONNECTING);
+        conn_state_set(conn, CONN_CONNECTING);
         err = conn_watch(conn, atomic_load(&conn->home));
         status = conn_status_from_connect(err);
     }
@@ -301,7 +301,7 @@ static bool send_request(struct conn *conn)
     os_mutex_lock(&conn->lock);
     conn->request_sent_us = os_now_us();
     if (atomic_load(&conn->state) == CONN_CONNECTING)
-        atomic_store(&conn->state, CONN_WAIT_REPLY);
+        conn_state_set(conn, CONN_WAIT_REPLY);
     os_mutex_unlock(&conn->lock);
     conn_kick(&conn->tx.dir, 0);
     return true;
@@ -349,7 +349,7 @@ static void judge_reply(struct conn *conn, const struct iwarp_mpa_frame *reply)
         conn_timer_stop(conn);
         if (conn->options->first_fpdu_delay_us && !RED("first-fpdu-not-delayed"))
             conn->first_fpdu_us = os_now_us() + conn->options->first_fpdu_delay_us;
-        atomic_store(&conn->state, CONN_DECIDE);
+        conn_state_set(conn, CONN_DECIDE);
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
         conn->ops->connected(conn->up, STATUS_SUCCESS);
         os_mutex_unlock(&conn->lock);
@@ -500,11 +500,11 @@ NTSTATUS conn_complete(struct conn *conn, bool *done)
         *done = true;
         conn->established = true;
         conn->ops->completed(conn->up);
-        atomic_store(&conn->state, CONN_OPEN);
+        conn_state_set(conn, CONN_OPEN);
     } else {
         if (!RED("rtr-frame-uncounted"))
             atomic_fetch_add_explicit(&conn->counters->out_frames, 1, memory_order_relaxed);
-        atomic_store(&conn->state, CONN_COMPLETING);
+        conn_state_set(conn, CONN_COMPLETING);
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
     }
     os_mutex_unlock(&conn->lock);

@@ -35,7 +35,7 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct
     os_tcp_local(fd, &conn->local);
     conn->started = true;
     atomic_store(&conn->tx_hold, !RED("first_fpdu_not_awaited"));
-    atomic_store(&conn->state, CONN_WAIT_REQUEST);
+    conn_state_set(conn, CONN_WAIT_REQUEST);
     err = conn_watch(conn, home);
     if (err == 0) {
         meaning_list(conn); /* only what ends through conn_final() may stand there */
@@ -43,7 +43,7 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct
             conn_timer_arm(conn, TIMER_REQUEST, conn->options->request_ms);
     } else {
         conn->started = false;
-        atomic_store(&conn->state, CONN_NEW);
+        conn_state_set(conn, CONN_NEW);
     }
     os_mutex_unlock(&conn->lock);
     if (err) {
@@ -76,7 +76,7 @@ void startup_request(struct conn *conn, const struct iwarp_mpa_frame *request)
         conn_end_locked(conn, HOW_DRAIN, R(VIOLATION, MARKERS), STATUS_CONNECTION_ABORTED);
     } else if (atomic_load(&conn->state) == CONN_WAIT_REQUEST) {
         conn_timer_stop(conn);
-        atomic_store(&conn->state, CONN_UNDECIDED);
+        conn_state_set(conn, CONN_UNDECIDED);
         /* What the peer asked for, in our view, until the accept negotiates it. */
         conn->agreed.ird = (uint16_t)startup_clamp(request->enhanced ? request->ord : 0,
                                                    conn->options->max_inbound_reads);
@@ -91,7 +91,7 @@ void startup_request(struct conn *conn, const struct iwarp_mpa_frame *request)
 /* Lock held: the accepted connection is on its shard; the Reply may go. */
 void startup_moved(struct conn *conn)
 {
-    atomic_store(&conn->state, CONN_WAIT_FIRST);
+    conn_state_set(conn, CONN_WAIT_FIRST);
     if (conn->agreed.rtr != IWARP_RTR_NONE)
         conn_timer_arm(conn, TIMER_ESTABLISH, conn->options->establish_ms);
 }
@@ -160,7 +160,7 @@ NTSTATUS conn_accept(struct conn *conn, const struct conn_binding *binding)
     conn->bound = true;
     conn->move_to = binding->home;
     conn->move_group = binding->group;
-    atomic_store(&conn->state, CONN_MOVING);
+    conn_state_set(conn, CONN_MOVING);
     here = atomic_load(&conn->home) == binding->home && !binding->group;
     if (here)
         startup_moved(conn);

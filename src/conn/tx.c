@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/red.h"
+#include "base/usdt.h"
 #include "conn/tx_batch.h"
 
 #define TX_HELPINGS    8
@@ -111,9 +112,11 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
     struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
     struct tx_point point = tx_batch_point(b);
     uint8_t *header = b->arena + b->arena_used;
+    unsigned opcode = IWARP_OP_WRITE;
     size_t header_len;
 
     if (tagged) {
+        tx->msn = 0;
         header_len =
             iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n, last);
     } else {
@@ -121,9 +124,9 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
 
         if (tx->offset == 0)
             tx->msn = iwarp_track_tx_take(&tx->track, IWARP_QN_SEND);
-        header_len = iwarp_rdmap_put_send(
-            header, iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate),
-            invalidate ? wr->token : 0, tx->msn, tx->offset, n, last);
+        opcode = iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate);
+        header_len = iwarp_rdmap_put_send(header, opcode, invalidate ? wr->token : 0, tx->msn,
+                                          tx->offset, n, last);
     }
     tx_batch_take(b, header_len);
     tx_frame_add(&f, header, header_len);
@@ -132,6 +135,7 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
         return false;
     }
     tx_frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
+    USDT(transmit, conn, wr->context, opcode, tx->msn, n, last);
     tx->offset += n;
     if (last) {
         b->marks[b->mark_count++] =
@@ -150,6 +154,7 @@ static void read_add(struct conn *conn, struct conn_batch *b)
     struct conn_read *read = &conn->reads[opened & conn->read_mask];
     struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
     uint8_t *header = b->arena + b->arena_used;
+    uint32_t msn = iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST);
     size_t n;
 
     /* The sink is ours alone: a token that names nothing but this Read. */
@@ -159,11 +164,11 @@ static void read_add(struct conn *conn, struct conn_batch *b)
     read->request.size = wr->length;
     read->request.source_stag = wr->token;
     read->request.source_to = wr->remote_address;
-    n = iwarp_rdmap_put_read_request(header, iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST),
-                                     &read->request);
+    n = iwarp_rdmap_put_read_request(header, msn, &read->request);
     tx_batch_take(b, n);
     tx_frame_add(&f, header, n);
     tx_frame_close(conn, b, &f, IWARP_READ_ULPDU_LEN);
+    USDT(transmit, conn, wr->context, IWARP_OP_READ_REQUEST, msn, wr->length, true);
     conn_queue_advance(conn->initiator);
     tx->wr = NULL;
     atomic_store(&conn->reads_opened, opened + 1);
@@ -283,6 +288,7 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
         return false;
     }
     tx_frame_close(conn, b, &f, IWARP_TAGGED_LEN + n);
+    USDT(transmit, conn, NULL, IWARP_OP_READ_RESPONSE, answer->msn, n, n == left);
     tx->answer_done += n;
     if (tx->answer_done == answer->request.size) {
         tx->answer_done = 0;
@@ -407,6 +413,7 @@ static bool pending_send(struct conn *conn)
     if (!b)
         return true;
     sent = batch_out(conn, b);
+    USDT(sendmsg_rest, conn, b->octets, b->sent);
     if (sent == SENT_BLOCKED || sent == SENT_LOST)
         return false;
     conn->tx.pending = NULL;
@@ -562,6 +569,7 @@ static bool batch_send(struct conn *conn)
     atomic_store_explicit(&conn->fpdu_sent, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&conn->counters->out_frames, b.frame_count, memory_order_relaxed);
     sent = batch_out(conn, &b);
+    USDT(sendmsg, conn, b.frame_count, b.octets, b.sent);
     if (sent == SENT_BLOCKED) {
         if (tx_batch_keep(conn, &b)) {
             /* The copies and holds went along; only answers' sources are let go. */

@@ -74,6 +74,7 @@ enum iwarp_verdict iwarp_ddp_decode(const uint8_t *ulpdu, uint32_t ulpdu_len,
     out->payload = ulpdu + header_len;
     out->payload_len = ulpdu_len - header_len;
     if (out->tagged) {
+        out->msn = 0; /* told by a probe */
         out->stag = iwarp_get_be32(ulpdu + IWARP_TAGGED_OFF_STAG);
         out->to = iwarp_get_be64(ulpdu + IWARP_TAGGED_OFF_TO);
     } else {

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
+#include "base/usdt.h"
 #include "conn/reason_text.h"
 #include "provider/adapter.h"
 #include "provider/listener.h"
@@ -107,6 +108,7 @@ static void on_established(void *up, NTSTATUS status)
     if (NT_SUCCESS(status)) {
         count_up(k);
         show(k, ADAPTER_ROW_ESTABLISHED);
+        USDT(established, k->conn, k->object.id, k->qp->object.id);
         log_debug("connector #%u: established with qp #%u", k->object.id, k->qp->object.id);
     } else {
         count_failure(k);
@@ -121,6 +123,7 @@ static void on_completed(void *up)
 
     count_up(k);
     show(k, ADAPTER_ROW_ESTABLISHED);
+    USDT(established, k->conn, k->object.id, k->qp->object.id);
 }
 
 static void event_run(struct engine_item *item)
@@ -141,6 +144,7 @@ static void on_disconnected(void *up, uint32_t reason)
     struct connector *k = up;
     char text[REASON_TEXT_MAX];
 
+    USDT(disconnected, k->conn, k->object.id, reason);
     reason_text(reason, text, sizeof text);
     object_note(&k->object, "disconnected: %s", text);
     /* At the end that found the error the queue pair keeps the sharper reason it has. */

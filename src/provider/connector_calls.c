@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/red.h"
+#include "base/usdt.h"
 #include "conn/reason_text.h"
 #include "provider/adapter.h"
 #include "provider/connector.h"
@@ -206,6 +207,7 @@ static NTSTATUS accept_start(struct connector *k, const struct accept_call *c,
     /* Before it can be completed: a close inside the completion decides too. */
     undecided = k->undecided;
     connector_decided(k);
+    USDT(accept, k->conn, k->object.id, k->qp->object.id);
     status = conn_accept(k->conn, &binding);
     if (status == STATUS_SUCCESS)
         return STATUS_PENDING;

@@ -8,6 +8,7 @@
 
 #include "base/red.h"
 #include "base/status.h"
+#include "base/usdt.h"
 #include "provider/adapter.h"
 #include "provider/address.h"
 #include "provider/connector.h"
@@ -103,6 +104,7 @@ static NTSTATUS connect_begin(struct connector *k, NDK_QP *qp, struct connect_ca
     k->object.home = k->qp->object.home;
     k->pending_call = c->call;
     atomic_store(&k->pending, request);
+    USDT(connect, k->conn, k->object.id, k->qp->object.id);
     return STATUS_SUCCESS;
 }
 

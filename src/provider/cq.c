@@ -6,6 +6,7 @@
 #include <ntstatus.h>
 
 #include "base/red.h"
+#include "base/usdt.h"
 #include "os/sanitize.h"
 #include "provider/adapter.h"
 #include "provider/cq_internal.h"
@@ -131,7 +132,9 @@ static void cq_note(struct engine_item *item)
         cq->failure_told = true;
     os_mutex_unlock(&cq->lock);
     irql = callback_enter();
+    USDT(notify, cq->object.id, cq->notification_context, status);
     cq->notification(cq->notification_context, status);
+    USDT(notify_return, cq->object.id, cq->notification_context);
     callback_leave(irql);
     os_mutex_lock(&cq->lock);
     again = cq->due && !cq->failure_told;
@@ -279,6 +282,7 @@ static VOID cq_arm(NDK_CQ *ndk, ULONG type)
         strength = CQ_ARM_ANY;
         break;
     }
+    USDT(arm, cq->object.id, type);
     os_mutex_lock(&cq->lock);
     if (strength > cq->arm && !(RED("arm-larger-number-holds") && cq->arm == CQ_ARM_SOLICITED))
         cq_arm_set(cq, strength);

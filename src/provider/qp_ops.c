@@ -4,6 +4,7 @@
 #include <ntstatus.h>
 
 #include "base/red.h"
+#include "base/usdt.h"
 #include "provider/adapter.h"
 #include "provider/invalidate.h"
 #include "provider/pages.h"
@@ -242,6 +243,7 @@ static void complete(struct qp *qp, struct cq *cq, const struct conn_completion 
         for (unsigned i = 0; i < n; i++) {
             const struct conn_completion *c = &list[i];
 
+            USDT(complete, qp->object.id, c->context, c->op, c->status, c->octets);
             entries[i] = (struct cq_entry){
                 .status = c->status,
                 .octets = c->octets + (RED("qp-octets-one-more") ? 1 : 0),

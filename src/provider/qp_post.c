@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/red.h"
+#include "base/usdt.h"
 #include "provider/qp.h"
 #include "provider/sges.h"
 
@@ -103,6 +104,7 @@ static NTSTATUS post_end(struct post *post, PVOID context, uint8_t op)
         wr->flags |= CONN_WR_FENCE;
     if (post->flags & NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT)
         wr->flags |= CONN_WR_SOLICIT;
+    USDT(post, post->conn, post->qp->object.id, context, op, wr->length, post->flags);
     conn_queue_push(&post->qp->initiator);
     if (post->flags & NDK_OP_FLAG_DEFER) {
         /* The chain goes with the next post that does not carry DEFER. If the connection has ended
@@ -334,6 +336,7 @@ NTSTATUS qp_receive(NDK_QP *ndk, PVOID context, CONST NDK_SGE *sgl, ULONG sges)
     sges_copy(wr, sgl, sges);
     wr->context = context;
     wr->op = CONN_OP_RECEIVE;
+    USDT(post_receive, qp->object.id, context, wr->length);
     conn_queue_push(&qp->receive);
     conn = atomic_load(&qp->conn);
     if (conn && !conn_receive_kick(conn))

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/red.h"
+#include "base/usdt.h"
 #include "provider/adapter.h"
 #include "provider/sges.h"
 
@@ -198,6 +199,7 @@ static NTSTATUS srq_receive(NDK_SRQ *ndk, PVOID context, CONST NDK_SGE *sgl, ULO
         wr->context = context;
         wr->op = CONN_OP_RECEIVE;
         sges_copy(wr, sgl, sges);
+        USDT(post_srq, object->id, context, wr->length);
         conn_queue_push(&srq->queue);
         waiter_grant(srq, &chores);
     }

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares docs/probes.md with the probes in libsoftndk.so.
+
+    check-probes.py [ON|OFF]
+
+Each probe that a row of the document's tables describes, as `name(argument, ...)`, is in the
+library, with as many arguments at every place; each in the library is described once. The document
+describes each argument. OFF: built without probes; then there are none.
+
+The build directory is SOFTNDK_BUILD_DIR or build/. Prints what differs, one line each, then
+`N checks, M failed`; exit status 1 if any failed, 77 with a reason when nothing can be checked.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build"))
+LIBRARY = BUILD / "lib/libsoftndk.so"
+DOCUMENT = ROOT / "docs/probes.md"
+
+checks = 0
+failures = 0
+
+
+def check(good, text):
+    global checks, failures
+    checks += 1
+    if not good:
+        failures += 1
+        print(text)
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def documented():
+    """{name: [argument names]}."""
+    found = {}
+    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+        row = re.match(r"\| `(\w+)\(([\w, ]*)\)` \| (.*) \| (.*) \|$", line)
+        if not row:
+            continue
+        name = row[1]
+        arguments = [argument.strip() for argument in row[2].split(",")]
+        check(name not in found, f"{DOCUMENT.name}: {name} has two rows")
+        if row[4] != "the same":
+            # Each is told between semicolons; a parenthesis may hold some of its own.
+            told = re.sub(r"\([^)]*\)", "", row[4]).split(";")
+            check(len(told) == len(arguments),
+                  f"{DOCUMENT.name}: {name}: have {len(told)} explanations, need {len(arguments)}")
+        found[name] = arguments
+    return found
+
+
+def built():
+    """{name: [arguments of each place]}, by readelf."""
+    # The columns, not the words, are the same in every language; still, none but this one.
+    notes = subprocess.run(["readelf", "--wide", "--notes", LIBRARY], check=True, text=True,
+                           stdout=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"}).stdout
+    found = collections.defaultdict(list)
+    pattern = r"Provider: softndk\n\s*Name: (\w+)\n.*\n\s*Arguments:([^\n]*)"
+    for name, arguments in re.findall(pattern, notes):
+        found[name].append(len(arguments.split()))
+    return found
+
+
+def main():
+    if not shutil.which("readelf"):
+        skip("readelf is missing (binutils)")
+    if not LIBRARY.exists():
+        skip(f"{LIBRARY} is not built")
+    told = documented()
+    there = built()
+    check(len(told) > 0, f"{DOCUMENT.name}: no row was understood")
+    if sys.argv[1:] == ["OFF"]:
+        check(not there, f"built without probes, but {sorted(there)} are there")
+        if failures:
+            return 1
+        skip("built without probes (sys/sdt.h is missing, or SOFTNDK_USDT is off)")
+    for name, arguments in told.items():
+        check(name in there, f"{name}: described, but not in {LIBRARY.name}")
+        for count in there.get(name, []):
+            check(count == len(arguments), f"{name}: have {count} arguments in {LIBRARY.name}, "
+                  f"need {len(arguments)}: {', '.join(arguments)}")
+    for name in there:
+        check(name in told, f"{name}: in {LIBRARY.name}, but no row of {DOCUMENT.name}")
+    print(f"{checks} checks, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
