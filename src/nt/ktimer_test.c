@@ -57,9 +57,9 @@ static void a_timer_is_signalled_when_its_time_has_come(void **state)
         assert_int_equal(wait_for(&timer, 0), turn ? STATUS_SUCCESS : STATUS_TIMEOUT);
         start = os_mono_100ns();
         assert_false(KeSetTimer(&timer, due[turn], NULL));
-        assert_int_equal(nt_left_count(NT_LEFT_TIMER), set + 1);
-        /* setting clears it, until it is due */
-        assert_true(!KeReadStateTimer(&timer) || os_mono_100ns() - before >= 20 * 10000);
+        /* it is set, and that clears it, until it is due */
+        assert_true(nt_left_count(NT_LEFT_TIMER) == set + 1 || os_mono_100ns() - before >= 20 * MS);
+        assert_true(!KeReadStateTimer(&timer) || os_mono_100ns() - before >= 20 * MS);
         assert_int_equal(wait_long(&timer), STATUS_SUCCESS);
         if (turn != 1)
             assert_true(os_mono_100ns() - start >= 20 * MS);
@@ -105,8 +105,15 @@ static void setting_again_moves_the_time(void **state)
     assert_true(KeSetTimer(&timer, in(10), NULL)); /* earlier */
     assert_int_equal(wait_long(&timer), STATUS_SUCCESS);
     assert_true(os_mono_100ns() - start >= 10 * MS);
-    assert_false(KeSetTimer(&timer, in(10), NULL));
-    assert_true(KeSetTimer(&timer, in(3600000), NULL)); /* later */
+    for (BOOLEAN was_set = FALSE; !was_set;) {
+        start = os_mono_100ns();
+        assert_false(KeSetTimer(&timer, in(20), NULL));
+        was_set = KeSetTimer(&timer, in(3600000), NULL); /* later */
+        if (!was_set) {                                  /* the first one was due before */
+            assert_true(os_mono_100ns() - start >= 20 * MS);
+            assert_true(KeCancelTimer(&timer));
+        }
+    }
     assert_int_equal(wait_for(&timer, -30 * MS), STATUS_TIMEOUT);
     assert_true(KeCancelTimer(&timer));
     assert_false(KeCancelTimer(&timer));
@@ -131,6 +138,7 @@ static void earlier_ones_come_first_by_either_clock(void **state)
 {
     static KTIMER timers[MANY];
     static KDPC dpcs[MANY];
+    uint64_t start = os_mono_100ns(), took;
 
     (void)state;
     /* 40 ms apart, set in another order, half of them absolute. */
@@ -141,12 +149,13 @@ static void earlier_ones_come_first_by_either_clock(void **state)
         KeInitializeDpc(&dpcs[n], note_place, (PVOID)(intptr_t)n);
         KeSetTimer(&timers[n], n % 2 ? from_now(40 + 40 * n) : in(40 + 40 * n), &dpcs[n]);
     }
+    took = os_mono_100ns() - start;
     for (int i = MANY - 1; i >= 0; i--)
         assert_int_equal(wait_long(&timers[i]), STATUS_SUCCESS);
     KeFlushQueuedDpcs();
     assert_int_equal(atomic_load(&next_place), MANY);
     /* A busy machine may bring neighbours together; those far apart keep their order. */
-    for (int i = 0; i + 10 < MANY; i++)
+    for (int i = 0; i + 10 < MANY && took < 400 * MS; i++)
         assert_true(atomic_load(&order[i]) < atomic_load(&order[i + 10]));
 }
 
