@@ -46,13 +46,14 @@ static void sleeping_shard(unsigned spin_us, unsigned rounds)
     struct engine_work work = {.run = count_work};
     struct engine_timer timer;
     uint32_t seed = test_seed();
+    uint64_t begin = os_now_us();
     struct engine_shard *s;
 
     atomic_store(&ran, 0);
     assert_int_equal(engine_get(&config), 0);
     s = engine_shard_at(0);
     engine_timer_init(&timer, s, count_timer);
-    for (unsigned round = 1; round <= rounds; round++) {
+    for (unsigned round = 1; test_goes_on(round - 1, rounds, begin); round++) {
         uint32_t pause = test_random(&seed);
 
         if (pause % 64 == 0)
@@ -90,7 +91,7 @@ static void spinning(void **state)
 }
 
 #define WANDERERS 3
-#define HOPS      5000
+#define HOPS      100 /* at least; they go on until the strangers have gone */
 #define STRANGERS 2
 #define VISITS    2000
 
@@ -100,12 +101,16 @@ struct wanderer {
     unsigned left;
 };
 
+static atomic_uint strangers_left;
+
 static void wander(struct engine_item *item)
 {
     struct wanderer *w = (struct wanderer *)item;
     unsigned next = (engine_shard_index(engine_self()) + 1) % engine_shard_count();
 
-    if (w->left-- > 0)
+    if (w->left > 0)
+        w->left--;
+    if (w->left > 0 || atomic_load(&strangers_left) > 0)
         engine_defer(engine_shard_at(next), item);
     else
         atomic_fetch_add(&ran, 1);
@@ -127,19 +132,22 @@ static atomic_uint strangers_done;
 static void stranger(void *arg)
 {
     uint32_t seed = *(uint32_t *)arg;
+    uint64_t begin = os_now_us();
+    bool good = true;
 
-    for (unsigned i = 0; i < VISITS; i++) {
+    for (unsigned i = 0; good && test_goes_on(i, VISITS, begin); i++) {
         static _Thread_local struct visit v; /* outlives a failed wait */
         uint64_t until = os_now_us() + TEST_LIMIT_US;
 
         v.item.run = visited;
         atomic_store(&v.done, false);
         engine_defer(engine_shard_at(test_random(&seed) % engine_shard_count()), &v.item);
-        while (!atomic_load(&v.done))
-            if (os_now_us() > until)
-                return;
+        while (good && !atomic_load(&v.done))
+            good = os_now_us() <= until;
     }
-    atomic_fetch_add(&strangers_done, 1);
+    if (good)
+        atomic_fetch_add(&strangers_done, 1);
+    atomic_fetch_sub(&strangers_left, 1);
 }
 
 static void wandering(void **state)
@@ -151,6 +159,7 @@ static void wandering(void **state)
 
     (void)state;
     atomic_store(&ran, 0);
+    atomic_store(&strangers_left, STRANGERS);
     assert_int_equal(engine_get(&config), 0);
     for (unsigned i = 0; i < STRANGERS; i++) {
         seeds[i] = test_seed();

@@ -24,6 +24,14 @@
         wait_ok_;                                                                                  \
     }))
 
+/* For rounds of threads that spin for one another. Where processors are few, or a checker of races
+ * looks on, a round takes turns of the scheduler: then five seconds are enough, and a few hundred
+ * rounds are the least. */
+static inline bool test_goes_on(unsigned round, unsigned rounds, uint64_t begin_us)
+{
+    return round < rounds && (round < 300 || os_now_us() - begin_us < 5000000);
+}
+
 static inline uint32_t test_random(uint32_t *state)
 {
     *state ^= *state << 13;

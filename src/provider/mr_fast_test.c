@@ -4,6 +4,8 @@
 #include "provider/invalidate.h"
 #include "provider/mr_test_calls.h"
 
+#include "os/os_testing.h"
+
 static NDK_LOGICAL_ADDRESS *array_of(const uint8_t *m, unsigned pages)
 {
     static NDK_LOGICAL_ADDRESS array[300];
@@ -484,12 +486,14 @@ static void the_end_of_a_registration_is_the_end(void **state)
     struct os_thread *threads[2];
     struct race race = {0};
     unsigned long pended = 0;
+    unsigned turn = 0;
+    uint64_t begin = os_now_us();
 
     (void)state;
     assert_int_equal(initialize(fast, 1, TRUE), STATUS_SUCCESS);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(os_thread_start(&threads[i], "writer", writer, &race), 0);
-    for (unsigned turn = 0; turn < 1500; turn++) {
+    for (; test_goes_on(turn, 1500, begin); turn++) {
         unsigned long before = atomic_load(&race.accesses);
         struct outcome outcome = {0};
         NTSTATUS status;
@@ -526,7 +530,8 @@ static void the_end_of_a_registration_is_the_end(void **state)
     atomic_store(&race.stop, true);
     for (unsigned i = 0; i < 2; i++)
         os_thread_join(threads[i]);
-    print_message("%lu accesses, %lu of 3000 ends pended\n", atomic_load(&race.accesses), pended);
+    print_message("%lu accesses, %lu of %u ends pended\n", atomic_load(&race.accesses), pended,
+                  2 * turn);
     close_object(&plain->Header);
     close_object(&fast->Header);
     IoFreeMdl(mdl);
@@ -555,11 +560,13 @@ static void invalidation_against_close(void **state)
     uint8_t *m = memory_new(PAGE_SIZE);
     struct os_thread *threads[2];
     struct race race = {0};
+    unsigned turn = 0;
+    uint64_t begin = os_now_us();
 
     (void)state;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(os_thread_start(&threads[i], "invalidator", invalidator, &race), 0);
-    for (unsigned turn = 0; turn < 2000; turn++) {
+    for (; test_goes_on(turn, 2000, begin); turn++) {
         unsigned long before = atomic_load(&race.accesses);
         NDK_MR *mr = mr_open(TRUE);
         struct mr_fast *fast;
@@ -576,7 +583,8 @@ static void invalidation_against_close(void **state)
     atomic_store(&race.stop, true);
     for (unsigned i = 0; i < 2; i++)
         os_thread_join(threads[i]);
-    print_message("%lu of 2000 regions were found while they lived\n", atomic_load(&race.accesses));
+    print_message("%u regions, found %lu times while they lived\n", turn,
+                  atomic_load(&race.accesses));
     munmap(m, PAGE_SIZE);
 }
 

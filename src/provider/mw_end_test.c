@@ -5,6 +5,8 @@
  */
 #include "provider/mw_test.h"
 
+#include "os/os_testing.h"
+
 /* ---- the end, and the MR -------------------------------------------------------------------- */
 
 static void the_mr_is_busy(void **state)
@@ -315,12 +317,13 @@ static void race_run(struct race *race, bool others_end, void (*turn)(struct rac
 {
     struct os_thread *threads[4];
     unsigned count = others_end ? 4 : 2;
+    uint64_t begin = os_now_us();
 
     for (unsigned i = 0; i < WINDOWS; i++)
         race->mw[i] = mw_open();
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(os_thread_start(&threads[i], "window", i < 2 ? writer : ender, race), 0);
-    for (unsigned i = 0; i < turns; i++)
+    for (unsigned i = 0; test_goes_on(i, turns, begin); i++)
         turn(race, i);
     atomic_store(&race->stop, true);
     for (unsigned i = 0; i < count; i++)
