@@ -118,6 +118,14 @@ class Bench:
     def talk_server(self, *steps, options=""):
         return self.server("interop/talk", "-s", self.guest.network.listen, *steps, options=options)
 
+    def perf(self, port, *arguments, options=""):
+        address, port = self.guest.network.guest_address(port)
+        return self.program("interop/perf", "-c", address, port, *arguments, options=options)
+
+    def perf_server(self, *arguments, options=""):
+        return self.server("interop/perf", "-s", self.guest.network.listen, *arguments,
+                           options=options)
+
     # ---- the guest
 
     def run(self, command, seconds=STEP_S):

@@ -33,9 +33,9 @@ META = "linux-image-amd64"
 TOOLS = ("apt-cache", "apt-get", "dpkg-deb", "gcc", "make", "readelf")
 
 # What runs in the guest. Their libraries are found by looking at the programs.
-PACKAGES = ("busybox-static", "rdmacm-utils", "iproute2", "ibverbs-providers")
+PACKAGES = ("busybox-static", "rdmacm-utils", "iproute2", "ibverbs-providers", "perftest")
 PROGRAMS = {"rping": "bin", "ucmatose": "bin", "rdma_client": "bin", "rdma_server": "bin",
-            "rdma": "sbin"}
+            "rdma": "sbin", "ib_send_bw": "bin", "ib_write_bw": "bin", "ib_read_bw": "bin"}
 # dlopen()ed, so seen in no program: the verbs provider, and what ends a thread.
 EXTRA_LIBRARIES = ("libsiw-rdmav*.so", "libgcc_s.so.1")
 

@@ -150,6 +150,47 @@ def message_cases():
                siw={"peer_to_peer": True}, crc=True)
 
 
+# ---- perftest ------------------------------------------------------------------------------------
+
+TRANSFERS = {64: 20, 5000: 100, 65536: 20} # octets of each -> how many
+
+
+def perftest(kind, octets, count, port):
+    """-F: the clock of an emulated processor may change."""
+    return f"ib_{kind}_bw -R -F -p {port} -s {octets} -n {count}"
+
+
+def perftest_client(kind, options):
+    """ib_..._bw in the guest is the client of ours."""
+    def action(bench):
+        for octets, count in TRANSFERS.items():
+            server, port = bench.perf_server(kind, octets, count, options=options)
+            bench.must(bench.run(f"{perftest(kind, octets, count, port)} {bench.here}"))
+            server.must()
+    return action
+
+
+def perftest_server(kind, options):
+    """Ours is the client of ib_..._bw in the guest."""
+    def action(bench):
+        for octets, count in TRANSFERS.items():
+            port = bench.port()
+            server = bench.guest_server(perftest(kind, octets, count, port), port)
+            bench.perf(port, kind, octets, count, options=options).must()
+            bench.must(server)
+    return action
+
+
+def perftest_cases():
+    for kind, crc in itertools.product(("send", "write", "read"), (True, False)):
+        options, siw = f"crc={int(crc)}", {"mpa_crc_required": crc}
+        what = f"CRC {'on' if crc else 'off'}"
+        yield Case(f"ib_{kind}_bw is the client: {what}", perftest_client(kind, options), crc, siw=siw,
+                   crc=crc)
+        yield Case(f"ib_{kind}_bw is the server: {what}", perftest_server(kind, options), crc, siw=siw,
+                   crc=crc)
+
+
 # ---- Refusals ------------------------------------------------------------------------------------
 
 def nobody_listens(bench):
@@ -336,5 +377,5 @@ def row_cases():
 
 
 def all_cases():
-    return [*ping_cases(), *message_cases(), *refusal_cases(), *terminate_cases(), *end_cases(),
+    return [*ping_cases(), *message_cases(), *perftest_cases(), *refusal_cases(), *terminate_cases(), *end_cases(),
             *row_cases()]
