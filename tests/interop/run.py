@@ -13,7 +13,10 @@ Runs in a network namespace of its own where the system grants one, with a link 
 namespace; else over QEMU's user networking, and what needs another MTU is skipped.
 
 Prints a line a case, a table, and in the end `N skipped` and `N passed, N failed`. Exit status 77,
-with the reason: there can be no guest here.
+with the reason: there can be no guest here, or it was not there in time. --minutes counts from the
+start, with the building of the guest; what is not done by then is skipped, whatever hangs.
+A guest that breaks down, or stands still, says nothing about us: the case is done once more with a
+fresh one, and then skipped, with the reason.
 """
 
 import argparse
@@ -36,7 +39,7 @@ import siw_cases # noqa: E402
 from bench import Bench, Failed # noqa: E402
 from guest import Guest, GuestError, UserNetwork, make_network # noqa: E402
 
-INSIDE = "SOFTNDK_INTEROP_INSIDE"
+INSIDE = "SOFTNDK_INTEROP_INSIDE" # since when, by the clock that all processes share
 PORTS = range(7200, 7280)
 SKIPPED = 77
 
@@ -51,7 +54,7 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def enter_namespace():
+def enter_namespace(began):
     """Goes on in a network namespace of its own, if it may."""
     if os.environ.get(INSIDE) or not shutil.which("unshare"):
         return
@@ -59,14 +62,15 @@ def enter_namespace():
     if subprocess.run(["unshare", flags, "true"], stderr=subprocess.DEVNULL,
                       check=False).returncode:
         return
-    os.environ[INSIDE] = "1"
+    os.environ[INSIDE] = str(began)
     os.execvp("unshare", ["unshare", flags, sys.executable, __file__, *sys.argv[1:]])
 
 
 class Run:
     """All cases, one guest; a guest that breaks down is replaced by a fresh one."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, end):
+        self.end = end
         self.build = pathlib.Path(arguments.build).resolve()
         self.cache = pathlib.Path(os.environ.get("SOFTNDK_INTEROP_CACHE")
                                   or self.build / "interop/cache").resolve()
@@ -89,14 +93,15 @@ class Run:
         if why and not self.boots:
             say(f"user networking instead of a link of our own: {why}")
         self.boots += 1
-        self.guest = Guest(self.cache, self.directory, self.network)
+        self.guest = Guest(self.cache, self.directory, self.network, self.end)
         self.guest.capture = self.directory / f"wire{self.boots}.pcap"
         self.guest.start()
         self.captures.append(self.guest.capture)
         self.bench = Bench(self.build, self.directory, self.guest, ports)
         say(f"guest {self.guest.made['release']} ({self.guest.made['version']}), rdma-core "
-            f"{self.guest.made['rdma-core']}, {self.guest.accelerator}, ready after "
-            f"{self.guest.ready_s:.1f} s, {self.network.name} network")
+            f"{self.guest.made['rdma-core']}, perftest {self.guest.made['perftest']}, "
+            f"{self.guest.accelerator}, ready after {self.guest.ready_s:.1f} s, "
+            f"{self.network.name} network")
 
     def stop_guest(self):
         if self.guest:
@@ -109,14 +114,21 @@ class Run:
     # ---- cases
 
     def one(self, number, case):
-        """A guest that breaks down or stands still says nothing about us: once more, a fresh one."""
+        """A guest that breaks down gets a second chance."""
         result = self.attempt(number, case)
-        if self.broken and result["result"] == "failed":
+        if self.broken and result["result"] == "failed" and not self.is_late():
             say(f"{self.broken}: once more with a fresh guest: {case.name}")
             why = self.broken
             result = self.attempt(number, case)
             result["detail"] = f"{result['detail']} (again; first: {why})".strip()
+        if result["result"] == "failed" and self.is_late():
+            result.update(result="skipped", detail=f"no time left: {result['detail']}")
+        elif result["result"] == "failed" and self.broken:
+            result.update(result="skipped", detail=f"the guest: {result['detail']}")
         return result
+
+    def is_late(self):
+        return time.monotonic() > self.end
 
     def attempt(self, number, case):
         self.broken = None
@@ -160,14 +172,13 @@ class Run:
             self.broken = self.guest.broken() or self.broken
             self.stop_guest() # whatever is wrong with it, the next case gets a fresh one
 
-    def run(self, chosen, minutes):
-        end = time.monotonic() + minutes * 60
+    def run(self, chosen):
         for number, case in chosen:
-            if time.monotonic() < end:
+            if not self.is_late():
                 result = self.one(number, case)
             else:
                 result = {"name": case.name, "rows": case.rows, "result": "skipped",
-                          "detail": f"no time left of {minutes} minutes", "ports": []}
+                          "detail": "no time left", "ports": []}
             self.results.append(result)
             print(f"{result['result']:8}{result.get('seconds', 0):6.1f} s  {number:02} {case.name}"
                   + (f": {result['detail']}" if result["detail"] else ""), flush=True)
@@ -243,7 +254,7 @@ def read_arguments():
     parser.add_argument("--quick", action="store_true", help="a selection that takes less time")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--minutes", type=int, default=60,
-                        help="what has not begun by then is skipped (60)")
+                        help="from the start; what is not done by then is skipped (60)")
     parser.add_argument("--list", action="store_true", help="print the cases, do nothing")
     parser.add_argument("--user-network", action="store_true", help="no link of our own")
     return parser.parse_args()
@@ -255,15 +266,21 @@ def interrupted(number, _frame):
 
 
 def make_guest(run):
-    done = subprocess.run([sys.executable, str(HERE / "make_guest.py"), str(run.cache)],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
-    print(done.stdout, end="", flush=True)
-    if done.returncode == SKIPPED:
-        skip(done.stdout.strip().splitlines()[-1].split("skipped: ")[-1])
-    if done.returncode:
-        say("the guest was not built")
-        print("0 passed, 1 failed")
-        sys.exit(1)
+    """In a group of its own, so that what it started ends with it."""
+    with subprocess.Popen([sys.executable, str(HERE / "make_guest.py"), str(run.cache)],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            text, _ = process.communicate(timeout=max(1.0, run.end - time.monotonic()))
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                skip("no time left: the guest is still being built")
+            raise
+    print(text, end="", flush=True)
+    if process.returncode:
+        last = (text.strip().splitlines() or ["it says nothing"])[-1]
+        skip(f"there is no guest: {last.split('skipped: ')[-1]}")
 
 
 def main():
@@ -273,17 +290,18 @@ def main():
     if arguments.list:
         print("\n".join(f"{number:02} {case.name}" for number, case in chosen))
         return 0
-    run = Run(arguments)
+    began = float(os.environ.get(INSIDE) or time.monotonic())
+    run = Run(arguments, began + arguments.minutes * 60)
     if not (run.build / "bin/interop/talk").exists():
         print(f"interop: nothing built in {run.build}", file=sys.stderr)
         return 2
     if not shutil.which("qemu-system-x86_64"):
         skip("qemu-system-x86_64 is missing (package qemu-system-x86)")
-    if not os.environ.get(INSIDE):
-        make_guest(run) # with the network as it is
-    enter_namespace()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
+    if not os.environ.get(INSIDE):
+        make_guest(run) # with the network as it is
+    enter_namespace(began)
     if os.environ.get(INSIDE) and shutil.which("ip"):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     run.directory.parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +315,7 @@ def main():
     run.directory.mkdir(parents=True)
     try:
         run.start_guest()
-        run.run(chosen, arguments.minutes)
+        run.run(chosen)
         run.judge(chosen)
         return run.report()
     except GuestError as error:
