@@ -15,7 +15,7 @@ export CMAKE_ARGS CTEST_ARGS INTEROP_ARGS JOBS RED_ARGS SOFTNDK_INSTALL SOFTNDK_
 .NOTPARALLEL:
 
 .PHONY: default help build demo check red asan tsan clang coverage format format-check install deb clean \
-	bare witness fuzz scale soak bench check-interop setup-build setup-test
+	bare witness fuzz scale soak bench check-interop setup-build setup-fuzz setup-test
 
 default: build
 	@echo
@@ -60,10 +60,13 @@ setup-build:
 setup-test:
 	@scripts/setup.sh test
 
+setup-fuzz:
+	@scripts/setup.sh fuzz
+
 bare:
 	@tests/bare/run.sh
 
-fuzz: setup-test
+fuzz: setup-fuzz
 	@tests/fuzz/run.sh
 
 scale: setup-test

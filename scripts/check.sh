@@ -4,12 +4,13 @@
 # check.sh plain|asan|tsan|clang|coverage|red - builds one variant in a directory of its own and runs its
 # tests. The last lines are those of ctest, or of tests/red/run.py for red.
 #
-# From the environment: TEST_JOBS (default 2), CTEST_ARGS, RED_ARGS, and what build.sh takes.
+# From the environment: TEST_JOBS (default 3: tests wait more than
+# they compute), CTEST_ARGS, RED_ARGS, and what build.sh takes.
 set -eu
 
 cd "$(dirname "$0")/.."
 variant=$1
-jobs=${TEST_JOBS:-2}
+jobs=${TEST_JOBS:-3}
 prefix=
 
 run_ctest() {

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# setup.sh [build|test|interop|bench] - finds out what this machine lacks, and installs it.
+# setup.sh [build|test|fuzz|interop|bench] - finds out what this machine lacks, and installs it.
 #
 #   build  what `make build` and `make demo` need
 #   test   that, and what `make check` needs (default)
-#   interop  that, and what `make check-interop` needs
+#   fuzz   that, and what `make fuzz` needs
+#   interop  what `make check` needs, and `make check-interop`
 #   bench    what `make check` needs, and what `make bench` measures against
 #
 # What is missing is named. Then root gets it through apt, unless SOFTNDK_INSTALL=0; everyone else
@@ -15,9 +16,9 @@ set -eu
 
 purpose=${1:-test}
 case $purpose in
-build | test | interop | bench) ;;
+build | test | fuzz | interop | bench) ;;
 *)
-    echo "usage: $0 [build|test|interop|bench]" >&2
+    echo "usage: $0 [build|test|fuzz|interop|bench]" >&2
     exit 2
     ;;
 esac
@@ -75,6 +76,14 @@ check_python() {
     have python3 && python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null
 }
 
+# The compiler of the fuzz targets, with libFuzzer, which is a package of its own.
+check_fuzzer() {
+    have "${CC_FUZZ:-clang}" || return 1
+    echo 'int LLVMFuzzerTestOneInput(const void *d, unsigned long n) { return 0; }' \
+        >"$scratch/probe.c"
+    "${CC_FUZZ:-clang}" -fsanitize=fuzzer,address "$scratch/probe.c" -o "$scratch/probe" 2>/dev/null
+}
+
 required=
 optional=
 
@@ -120,6 +129,10 @@ examine() {
         want spin "checks docs/models; skipped otherwise" have spin
         want tshark "checks what is on the wire; skipped otherwise" have tshark
         want iproute2 "tests between network namespaces; skipped otherwise" have ip
+    fi
+    if [ "$purpose" = fuzz ]; then
+        want clang "builds the fuzz targets; skipped otherwise" have "${CC_FUZZ:-clang}"
+        want libclang-rt-dev "libFuzzer; skipped otherwise" check_fuzzer
     fi
     if [ "$purpose" = interop ]; then
         want qemu-system-x86 "boots the guest of tests/interop; skipped otherwise" \

@@ -6,9 +6,12 @@
 # MTU of 1280 and of 9000, then 20 of each size under capture, judged by tshark (W-121).
 #
 # The judge. Only the iwarp_* fields count: payload may reach heuristic dissectors, and rpcordma would
-# take some of it. Every TCP segment with payload must belong to an MPA frame, tshark must find
+# take some of it. Our ports are chance, and may be ones that tshark knows for another protocol: MPA,
+# which it knows by the contents, comes first. Every TCP segment with payload must belong to an MPA frame, tshark must find
 # nothing malformed, and every CRC must be good. A capture that dropped packets proves nothing and
 # fails the test.
+#
+# A sanitizer's build does fewer iterations and no capture: the wire is the same, and it is slow.
 #
 # Needs root, ip and namespaces; the captured part needs tshark and dumpcap. Without them it is
 # skipped (77), with the reason.
@@ -20,6 +23,8 @@ set -eu
 left=ndk$$l # namespaces and interfaces; 15 characters at most
 right=ndk$$r
 sizes="1 4096 1048576"
+many=1000
+[ -z "${SOFTNDK_SANITIZE:-}" ] || many=30
 addresses="198.18.0.1 fd00:7174::1"
 dumper=
 step_s=300
@@ -67,7 +72,7 @@ run() {
 
 for to in $addresses; do
     for size in $sizes; do
-        run "$to" "$size" 1000
+        run "$to" "$size" "$many"
     done
 done
 
@@ -77,7 +82,7 @@ for mtu in 1280 9000; do
     ip -n "$right" link set "$right" mtu "$mtu"
     say "MTU $mtu"
     for to in $addresses; do
-        run "$to" 70000 50
+        run "$to" 70000 20
     done
 done
 ip -n "$left" link set "$left" mtu 1500
@@ -85,6 +90,10 @@ ip -n "$right" link set "$right" mtu 1500
 
 # ---- The same, looked at -------------------------------------------------------------------------
 
+if [ -n "${SOFTNDK_SANITIZE:-}" ]; then
+    say "good"
+    exit 0
+fi
 have tshark || skip "the long runs are good; their captures need tshark"
 have dumpcap || skip "the long runs are good; their captures need dumpcap (wireshark-common)"
 
@@ -126,7 +135,8 @@ stop_capture() {
 shark() {
     name=$1
     shift
-    tshark -r "$scratch/$name.pcapng" --disable-protocol rpcordma "$@" 2>"$scratch/tshark.err" ||
+    tshark -r "$scratch/$name.pcapng" --disable-protocol rpcordma -o tcp.try_heuristic_first:TRUE "$@" \
+        2>"$scratch/tshark.err" ||
         fail "tshark $*: exit status $?"
 }
 
