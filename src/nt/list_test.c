@@ -120,7 +120,9 @@ static void sequenced_lists_count(void **state)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-enum { THREADS = 3, ITEMS = 64, ROUNDS = 4000 };
+/* Many rounds are done within one turn of the scheduler, where nobody meets anybody: so it goes on
+ * for some turns. */
+enum { THREADS = 3, ITEMS = 64, ROUNDS = 4000, LEAST_US = 200000 };
 
 struct pool {
     LIST_ENTRY list;
@@ -137,8 +139,9 @@ struct thing {
 static void juggle(void *arg)
 {
     struct pool *p = arg;
+    uint64_t begin = os_now_us();
 
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS || i % 64 != 0 || os_now_us() - begin < LEAST_US; i++) {
         PLIST_ENTRY entry = ExInterlockedRemoveHeadList(&p->list, &p->lock);
         PSLIST_ENTRY top = InterlockedPopEntrySList(&p->stack);
 

@@ -6,7 +6,7 @@ import itertools
 import re
 import time
 
-from bench import RPING_MAX, Failed, expect, last
+from bench import RPING_MAX, RPING_RACE, Failed, expect, last
 
 # Octets of each Read and Write -> iterations; from the least that rping takes to the most.
 SIZES = {23: 20, 32: 10, 64: 100, 4096: 20, 16384: 10, RPING_MAX: 10}
@@ -362,7 +362,8 @@ def in_a_row_to_us(bench):
     server, port = bench.ping_server("-P", "-V")
     bench.must(bench.run(
         f"n=0; while [ $n -lt {ROW} ]; do n=$((n + 1)); "
-        f"timeout -s KILL {ROW_S} rping -c -a {bench.here} -p {port} -V -C 2 || exit 1; done", 300))
+        f"timeout -s KILL {ROW_S} rping -c -a {bench.here} -p {port} -V -C 2 >/tmp/row 2>&1 || "
+        f"grep -q '{RPING_RACE}' /tmp/row || {{ tail -n 3 /tmp/row; exit 1; }}; done", 600))
     wait_for(lambda: len(re.findall(r": 2 iterations of up to", server.output)) == ROW,
              f"ndkping -s has not served {ROW}", server)
 
