@@ -53,6 +53,23 @@ size_t adapter_snapshot(struct adapter *adapter, struct adapter_endpoint *out, s
     return count;
 }
 
+ssize_t adapter_snapshot_add(struct adapter *adapter, struct adapter_endpoint **list, size_t count)
+{
+    size_t room = 0, there;
+
+    /* Again with more room while rows come faster than room is made. */
+    while ((there = adapter_snapshot(adapter, *list ? *list + count : NULL, room)) > room) {
+        struct adapter_endpoint *more;
+
+        room = there + there / 8 + 16;
+        more = realloc(*list, (count + room) * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        *list = more;
+    }
+    return (ssize_t)(count + there);
+}
+
 /* ---- all adapters --------------------------------------------------------------------------- */
 
 struct all {
@@ -65,24 +82,15 @@ struct all {
 static void add_adapter(struct adapter *adapter, void *context)
 {
     struct all *all = context;
-    size_t room = 0, there;
+    ssize_t count;
 
     if (all->no_memory || (all->index && adapter->interface.index != all->index))
         return;
-    /* Again with more room while rows come faster than room is made. */
-    while ((there = adapter_snapshot(adapter, all->list ? all->list + all->count : NULL, room)) >
-           room) {
-        struct adapter_endpoint *more;
-
-        room = there + 16;
-        more = realloc(all->list, (all->count + room) * sizeof *more);
-        if (!more) {
-            all->no_memory = true;
-            return;
-        }
-        all->list = more;
-    }
-    all->count += there;
+    count = adapter_snapshot_add(adapter, &all->list, all->count);
+    if (count < 0)
+        all->no_memory = true;
+    else
+        all->count = (size_t)count;
 }
 
 /* Adapters come in the order of their opening; that stays within an interface. */

@@ -53,6 +53,9 @@ void adapter_row_clear(struct adapter *adapter, struct adapter_row *row);
  * holds the adapter (open, or a reference), and no lock.
  */
 size_t adapter_snapshot(struct adapter *adapter, struct adapter_endpoint *out, size_t room);
+/* Appends all rows of an adapter to *list, which has count and is to be freed, also after a
+ * failure. How many it has then, or -ENOMEM. The same conditions. */
+ssize_t adapter_snapshot_add(struct adapter *adapter, struct adapter_endpoint **list, size_t count);
 /*
  * Those of all adapters that are open on the interface with this index, or, with 0, of all of the
  * process, sorted by interface. *out is to be freed. How many, or -ENOMEM.

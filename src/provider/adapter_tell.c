@@ -112,24 +112,14 @@ static void tell_adapter(struct adapter *adapter, void *context)
 {
     struct telling *t = context;
     struct adapter_endpoint *rows = NULL;
-    size_t room = 0, there;
+    ssize_t there;
 
     if (!t->complete)
         return;
-    /* Again with more room while rows come faster than room is made. */
-    while ((there = adapter_snapshot(adapter, rows, room)) > room) {
-        struct adapter_endpoint *more;
-
-        room = there + there / 8 + 16;
-        more = realloc(rows, room * sizeof *more);
-        if (!more) {
-            free(rows);
-            t->complete = false;
-            return;
-        }
-        rows = more;
-    }
-    for (size_t i = 0; i < there && t->complete; i++)
+    there = adapter_snapshot_add(adapter, &rows, 0);
+    if (there < 0)
+        t->complete = false;
+    for (ssize_t i = 0; i < there && t->complete; i++)
         tell_row(t, adapter, &rows[i]);
     free(rows);
 }
