@@ -198,9 +198,15 @@ class Programs:
 
     def scale_test(self, links):
         """User memory of an idle connection, KiB, at the end that takes more."""
-        done = subprocess.run([self.path("tests/scale"), "-n", str(links), "-r", "1"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=10 * RUN_S, env=environment({}), check=False)
+        why_not = self.why_not("tests/scale")
+        if why_not:
+            raise Failed(why_not)
+        try:
+            done = subprocess.run([self.path("tests/scale"), "-n", str(links), "-r", "1"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=10 * RUN_S, env=environment({}), check=False)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"scale: not done after {10 * RUN_S} s") from None
         octets = [int(found) for found in re.findall(r": (\d+) octets of user memory", done.stdout)]
         if len(octets) != 2:
             raise Failed(f"scale: {last(done.stdout + done.stderr)}")

@@ -29,8 +29,8 @@ def read_arguments():
                                      epilog="rows: " + ", ".join(row.name for row in ROWS))
     parser.add_argument("--rows", metavar="NAME[,NAME...]", help="only these; NAME* takes several")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds to keep (5)")
-    parser.add_argument("--minutes", type=float, default=30, metavar="N",
-                        help="no further round begins after that (30)")
+    parser.add_argument("--minutes", type=float, default=25, metavar="N",
+                        help="nothing more is measured after that (25)")
     parser.add_argument("--quick", action="store_true",
                         help="one short round: does everything run?")
     parser.add_argument("--no-peers", action="store_true", help="floor and softndk alone")
@@ -179,13 +179,14 @@ def main():
     if os.cpu_count() < 2:
         print("bench: one CPU only: both ends share it, and nothing here means much",
               file=sys.stderr)
+    load = {"load before": f"{os.getloadavg()[0]:.2f}"} # of others; the runs make their own
     programs.measure_limits()
     session = Session(programs, arguments)
     before = machine.steal_ticks()
     session.run()
     after = machine.steal_ticks()
     steal = (after[0] - before[0]) / max(1, after[1] - before[1])
-    return report(session, machine.describe(programs, HERE.parent), steal)
+    return report(session, {**machine.describe(programs, HERE.parent), **load}, steal)
 
 
 if __name__ == "__main__":
