@@ -105,13 +105,14 @@ def text_of(size):
 
 
 def writes(name, size, depth, crc, fpdu, gather, peers, bound):
-    """`gather`: messages a sendmsg of the floor, as many as are worth it."""
+    """`gather`: how many are posted as a DEFER chain, and a sendmsg of the floor has."""
     kind = f", FPDUs of {fpdu} octets" if fpdu < 60000 else ""
-    return Row(name, f"{text_of(size)} write{kind}, depth {depth}, CRC {crc}", "MB/s",
+    chain = f", DEFER chains of {gather}" if gather > 1 else ""
+    return Row(name, f"{text_of(size)} writes{kind}{chain}, depth {depth}, CRC {crc}", "MB/s",
                from_floor("MBps", "--size", size, "--fpdu", fpdu, "--gather", gather, "--crc", crc,
                           "write"),
                from_ndkperf("bw_avg_MBps", "--op", "write", "--mode", "bw", "-S", size, "-t", depth,
-                            "--crc", crc, "--fpdu", fpdu + TAGGED, *POLLED), peers,
+                            "--defer", gather, "--crc", crc, "--fpdu", fpdu + TAGGED, *POLLED), peers,
                [Check("floor", ">=", bound)])
 
 
@@ -124,7 +125,7 @@ def write_peers(size, window, count):
 
 
 def reads(name, size, limit, unit, floor_key, key, mode, checks):
-    return Row(name, f"{text_of(size)} read, {limit} at once, CRC off", unit,
+    return Row(name, f"{text_of(size)} reads, {limit} at once, CRC off", unit,
                from_floor(floor_key, "--wait", "spin", "--size", size, "--window", limit, "read"),
                from_ndkperf(key, "--op", "read", "--mode", mode, "-S", size, "-t", limit,
                             "--reads", limit, "--crc", "off", "--fpdu", 65400 + TAGGED, *POLLED),
@@ -179,10 +180,11 @@ ROWS = [
     writes("write-1m", MIB, 16, "off", 65400, 1, write_peers(MIB, 16, 1000), 0.90),
     writes("write-1m-crc", MIB, 16, "on", 65400, 1, None, 0.90),
     writes("write-1m-1408-crc", MIB, 16, "on", 1408, 1, None, 0.85),
-    writes("write-64k", 64 * KIB, 64, "off", 65400, 8, write_peers(64 * KIB, 64, 15000), 0.85),
-    writes("write-64k-crc", 64 * KIB, 64, "on", 65400, 8, None, 0.85),
-    writes("write-4k", 4 * KIB, 64, "off", 65400, 32, write_peers(4 * KIB, 64, 100000), 0.85),
-    writes("write-4k-crc", 4 * KIB, 64, "on", 65400, 32, None, 0.85),
+    writes("write-64k", 64 * KIB, 64, "off", 65400, 1, write_peers(64 * KIB, 64, 15000), 0.85),
+    writes("write-64k-crc", 64 * KIB, 64, "on", 65400, 1, None, 0.85),
+    writes("write-4k", 4 * KIB, 64, "off", 65400, 1, write_peers(4 * KIB, 64, 100000), 0.85),
+    writes("write-4k-chain", 4 * KIB, 64, "off", 65400, 16, None, 0.85),
+    writes("write-4k-chain-crc", 4 * KIB, 64, "on", 65400, 16, None, 0.85),
     reads("read-1m", MIB, 16, "MB/s", "MBps", "bw_avg_MBps", "bw", [Check("floor", ">=", 0.85)]),
     reads("read-64", 64, 32, "M/s", "rate_Mps", "rate_Mps", "rate", [Check("value", ">=", 1.0)]),
     registration(),
