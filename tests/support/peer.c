@@ -64,6 +64,20 @@ static socklen_t loopback_length(void)
     return peer_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+/* poll() of one descriptor; a signal, libFuzzer's alarm for one, neither ends nor prolongs it. */
+static bool is_ready(int fd, short events, unsigned ms)
+{
+    unsigned long long end = test_now_ms() + ms, now;
+    struct pollfd wait = {.fd = fd, .events = events};
+    int n;
+
+    do {
+        now = test_now_ms();
+        n = poll(&wait, 1, now < end ? (int)(end - now) : 0);
+    } while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
 void peer_init(struct peer *p)
 {
     memset(p, 0, sizeof *p);
@@ -85,12 +99,13 @@ uint16_t peer_listen(struct peer *p)
 
 void peer_accept(struct peer *p)
 {
-    struct pollfd wait = {.fd = p->listener, .events = POLLIN};
     int on = 1;
 
-    if (poll(&wait, 1, (int)PEER_WAIT_MS) != 1)
+    if (!is_ready(p->listener, POLLIN, PEER_WAIT_MS))
         test_fail("peer: nobody connected");
-    p->fd = accept(p->listener, NULL, NULL);
+    do {
+        p->fd = accept(p->listener, NULL, NULL);
+    } while (p->fd < 0 && errno == EINTR);
     if (p->fd < 0)
         test_fail("peer: accept: %s", strerror(errno));
     setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -98,9 +113,25 @@ void peer_accept(struct peer *p)
 
 bool peer_connect_arrives(struct peer *p, unsigned ms)
 {
-    struct pollfd wait = {.fd = p->listener, .events = POLLIN};
+    return is_ready(p->listener, POLLIN, ms);
+}
 
-    return poll(&wait, 1, (int)ms) == 1;
+/* A connect() that a signal interrupts goes on by itself. */
+static int connect_fully(int fd, const struct sockaddr *address, socklen_t length)
+{
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    if (connect(fd, address, length) == 0)
+        return 0;
+    if (errno != EINTR)
+        return -1;
+    if (!is_ready(fd, POLLOUT, PEER_WAIT_MS))
+        error = ETIMEDOUT;
+    else
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    errno = error;
+    return error ? -1 : 0;
 }
 
 void peer_connect(struct peer *p, uint16_t port)
@@ -115,7 +146,7 @@ void peer_connect(struct peer *p, uint16_t port)
             bind(p->fd, &from.any, sizeof from.v4) != 0)
             test_fail("peer: bind to %s: %s", p->from, strerror(errno));
     }
-    if (connect(p->fd, &address.any, loopback_length()) != 0)
+    if (connect_fully(p->fd, &address.any, loopback_length()) != 0)
         test_fail("peer: connect: %s", strerror(errno));
 }
 
@@ -155,11 +186,10 @@ bool peer_send(struct peer *p, const void *octets, size_t length)
     const uint8_t *at = octets;
 
     while (length) {
-        struct pollfd wait = {.fd = p->fd, .events = POLLOUT};
         ssize_t n = send(p->fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            if (poll(&wait, 1, (int)PEER_WAIT_MS) < 1)
+            if (!is_ready(p->fd, POLLOUT, PEER_WAIT_MS))
                 test_fail("peer: no octet was taken in %u ms", PEER_WAIT_MS);
             continue;
         }
@@ -189,7 +219,6 @@ enum peer_end peer_read(struct peer *p, void *octets, size_t length, unsigned ms
     uint8_t *at = octets;
 
     while (length) {
-        struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         unsigned long long now = test_now_ms();
         ssize_t n = recv(p->fd, at, length, MSG_DONTWAIT);
 
@@ -201,7 +230,7 @@ enum peer_end peer_read(struct peer *p, void *octets, size_t length, unsigned ms
         } else if (errno == EAGAIN || errno == EINTR) {
             if (now >= end)
                 return PEER_QUIET;
-            poll(&wait, 1, (int)(end - now));
+            (void)is_ready(p->fd, POLLIN, (unsigned)(end - now));
         } else {
             return PEER_RST;
         }
@@ -211,9 +240,7 @@ enum peer_end peer_read(struct peer *p, void *octets, size_t length, unsigned ms
 
 bool peer_quiet(struct peer *p, unsigned ms)
 {
-    struct pollfd wait = {.fd = p->fd, .events = POLLIN};
-
-    return poll(&wait, 1, (int)ms) == 0;
+    return !is_ready(p->fd, POLLIN, ms);
 }
 
 enum peer_end peer_await_end(struct peer *p)
@@ -233,14 +260,13 @@ enum peer_end peer_drain(struct peer *p)
     static uint8_t octets[65536];
 
     for (;;) {
-        struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         ssize_t n = recv(p->fd, octets, sizeof octets, MSG_DONTWAIT);
 
         if (n == 0)
             return PEER_FIN;
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return PEER_RST;
-        if (n < 0 && poll(&wait, 1, (int)PEER_WAIT_MS) == 0)
+        if (n < 0 && !is_ready(p->fd, POLLIN, PEER_WAIT_MS))
             return PEER_QUIET;
     }
 }
