@@ -155,7 +155,8 @@ export DEBIAN_FRONTEND=noninteractive
 export NEEDRESTART_SUSPEND=1
 
 apt_get() {
-    apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@" >"$scratch/apt.log" 2>&1
+    apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 -o Acquire::http::Timeout=60 \
+        -o Acquire::https::Timeout=60 "$@" >"$scratch/apt.log" 2>&1
 }
 
 apt_update() {

@@ -117,7 +117,8 @@ class Packages:
                 file.unlink()
 
     def download(self, packages):
-        command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *packages]
+        command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::http::Timeout=60",
+                   "download", *packages]
         for attempt in range(2):
             done = subprocess.run(command, cwd=self.downloads, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
