@@ -22,7 +22,7 @@ static const char usage[] =
     "what is measured (client; the server is told)\n"
     "      --op OP            send, write, read, send-inv, fastreg; default send\n"
     "      --mode MODE        bw: one direction, a window of requests; rate: the same, small\n"
-    "                         messages; lat: one at a time, there and back\n"
+    "                         messages; lat: one at a time, there and back; conn: connections\n"
     "  -S, --size SIZE        octets, K and M allowed; default 65536 for bw, otherwise 64. -s "
     "SIZE\n"
     "                         is taken, too\n"
@@ -60,6 +60,7 @@ static const char usage[] =
     "  -1, --once             server: ends after its first client\n"
     "      --cpu LIST         run on these processors only, as in 0 or 1,3\n"
     "      --json             an object a line instead of the table\n"
+    "      --plot FILE.svg    a drawing of the result, too\n"
     "  -h, --help\n"
     "      --version\n"
     "\n"
@@ -124,6 +125,7 @@ static const struct option long_options[] = {
     {"once", no_argument, NULL, '1'},
     {"cpu", required_argument, NULL, OPTION_CPU},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"plot", required_argument, NULL, OPTION_PLOT},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -383,6 +385,9 @@ static int take_option(int letter, int argc, char **argv, struct perf_options *o
     case OPTION_JSON:
         options->json = true;
         return -1;
+    case OPTION_PLOT:
+        options->plot = optarg;
+        return -1;
     case 'h':
         fputs(usage, stdout);
         return TOOL_GOOD;
@@ -460,6 +465,8 @@ static void complete_plan(struct perf_options *options, const struct given *give
         options->sizes[0] = plan->mode == PERF_BW && !plan_is_exchange(plan) ? 65536 : 64;
         options->size_count = 1;
     }
+    if (plan->mode == PERF_CONN)
+        plan->wait = PERF_EVENT; /* there is nothing to poll for */
     plan->spins_long = options->progress && strcmp(options->progress, "engine") != 0;
 }
 

@@ -22,6 +22,7 @@ struct client {
     SOCKADDR_INET local, peer;
     ULONG local_length, peer_length;
     struct histogram *times; /* of all threads */
+    struct plot plot;
 };
 
 ULONG perf_address(const char *text, uint16_t port, SOCKADDR_INET *out)
@@ -117,6 +118,10 @@ static bool go(struct client *client, struct run *run)
 {
     char line[PLAN_TEXT_MAX];
 
+    if (run->plan.mode == PERF_CONN)
+        return control_say(&client->control, "go 0 0") && hear(client, run, line) &&
+               conn_begin(run, &client->local, client->local_length, &client->peer,
+                          client->peer_length);
     if (!meet_connect(run, &client->local, client->local_length, &client->peer,
                       client->peer_length))
         return false;
@@ -171,8 +176,9 @@ static bool run_one(struct client *client, const struct plan *plan)
     if (arranged && go(client, &run))
         wait_for_end(client, &run);
     if (run_failed(&run)) {
-        atomic_store(&run.stop, true);
         run_join(&run);
+        if (plan->mode == PERF_CONN)
+            conn_drain(&run);
         meet_part(&run); /* so that the server, too, notices */
     } else if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT) {
         stream_verify_end(&run);
@@ -189,6 +195,8 @@ static bool run_one(struct client *client, const struct plan *plan)
     if (good) {
         gather(client, &run, line, &outcome);
         report_row(client->options, &outcome);
+        if (client->options->plot)
+            good = report_plot(client->options, &client->plot, &outcome);
     } else {
         tool_say("%s", run.error);
     }

@@ -15,7 +15,7 @@
 #define MEET_OCTETS 8
 #define MEET_DATA   512 /* a transport may deliver more octets than were sent */
 
-static bool has_extended(const NDK_CONNECTOR *connector)
+bool meet_has_extended(const NDK_CONNECTOR *connector)
 {
     NDK_VERSION runs = connector->Header.Version;
 
@@ -61,7 +61,7 @@ static void accept_one(struct perf_qp *qp, NDK_CONNECTOR *connector)
     NTSTATUS status;
 
     qp->connector = connector;
-    if (has_extended(connector))
+    if (meet_has_extended(connector))
         status = connector->Dispatch->NdkAcceptEx(connector, qp->qp, reads, reads, NULL, 0,
                                                   on_disconnect_ex, qp, on_accepted, qp);
     else
@@ -92,7 +92,7 @@ static void sort_in(struct run *run, NDK_CONNECTOR *connector)
     accept_one(&run->qps[words[1]], connector);
 }
 
-static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
+VOID meet_event(PVOID context, NDK_CONNECTOR *connector)
 {
     struct run *run = context;
 
@@ -101,13 +101,14 @@ static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
     atomic_fetch_sub(&run->in_event, 1);
 }
 
-bool meet_listen(struct run *run, const SOCKADDR_INET *local, ULONG length)
+bool meet_listen(struct run *run, NDK_FN_CONNECT_EVENT_CALLBACK event, const SOCKADDR_INET *local,
+                 ULONG length)
 {
     SOCKADDR_INET address = *local;
     NTSTATUS status;
 
     SS_PORT(&address) = 0;
-    if (!tool_create_listener(run->adapter, on_connect, run, &run->listener)) {
+    if (!tool_create_listener(run->adapter, event, run, &run->listener)) {
         run_fail(run, "cannot create a listener");
         return false;
     }
@@ -193,7 +194,7 @@ static bool connect_one(struct perf_qp *qp, const SOCKADDR_INET *local, ULONG lo
         run_fail_call(run, &connector->Header, "NdkConnect", status);
         return false;
     }
-    if (has_extended(connector))
+    if (meet_has_extended(connector))
         status = connector->Dispatch->NdkCompleteConnectEx(connector, on_disconnect_ex, qp,
                                                            on_called, &completing);
     else

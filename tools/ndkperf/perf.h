@@ -13,6 +13,7 @@
 
 #include "args.h"
 #include "control.h"
+#include "plot.h"
 #include "run.h"
 
 /* What one run came to. Times in ns, rates a second. */
@@ -26,6 +27,9 @@ struct outcome {
 /* report.c: the heading, once, and a row for each run. */
 void report_heading(const struct perf_options *options, const char *peer);
 void report_row(const struct perf_options *options, const struct outcome *outcome);
+/* --plot: of all rows so far; `outcome` is the last one's. False: told. */
+bool report_plot(const struct perf_options *options, struct plot *plot,
+                 const struct outcome *outcome);
 
 /* Exit statuses. A server in a thread of this process (--self) tells its port there. */
 struct perf_door {

@@ -15,7 +15,7 @@
 #define PAGES_MAX 256
 
 const char *const perf_op_names[PERF_OPS] = {"send", "write", "read", "send-inv", "fastreg"};
-const char *const perf_mode_names[PERF_MODES] = {"bw", "lat", "rate"};
+const char *const perf_mode_names[PERF_MODES] = {"bw", "lat", "rate", "conn"};
 const char *const perf_wait_names[PERF_WAITS] = {"spin", "event"};
 
 /* ---- derived ---- */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ, PERF_SEND_INV, PERF_FASTREG, PERF_OPS };
-enum perf_mode { PERF_BW, PERF_LAT, PERF_RATE, PERF_MODES, PERF_CONN };
+enum perf_mode { PERF_BW, PERF_LAT, PERF_RATE, PERF_CONN, PERF_MODES };
 enum perf_wait { PERF_SPIN, PERF_EVENT, PERF_WAITS };
 
 #define PLAN_TEXT_MAX    512 /* octets of the line, with its terminating zero */

@@ -5,20 +5,23 @@
  */
 #include "perf.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_latency(const struct plan *plan)
+#include "common/tool_args.h"
+
+static bool has_times(const struct plan *plan)
 {
-    return plan->mode == PERF_LAT;
+    return plan->mode == PERF_LAT || plan->mode == PERF_CONN;
 }
 
 /* A ping-pong of sends or writes is told by half, as perftest does; a read or an exchange is whole.
  */
 static double part_of(const struct plan *plan)
 {
-    return plan->op == PERF_SEND || plan->op == PERF_WRITE ? 0.5 : 1.0;
+    return plan->mode == PERF_LAT && (plan->op == PERF_SEND || plan->op == PERF_WRITE) ? 0.5 : 1.0;
 }
 
 static const char *or_default(const char *given, const char *otherwise)
@@ -44,7 +47,13 @@ void report_heading(const struct perf_options *options, const char *peer)
            or_default(options->completion, "local"), or_default(options->crc, "on"), fpdu,
            or_default(options->progress, "engine"), plan->adapter[0] ? "; options " : "",
            plan->adapter);
-    if (is_latency(plan)) {
+    if (plan->mode == PERF_CONN) {
+        puts(
+            "times are those from the creation of a queue pair to its connection, in microseconds");
+        printf("%12s %12s %10s %15s %10s %12s %10s %10s %10s\n", "#connections", "connects/s",
+               "t_min[us]", "t_typical[us]", "t_avg[us]", "t_stdev[us]", "99%[us]", "99.9%[us]",
+               "t_max[us]");
+    } else if (has_times(plan)) {
         printf("times are %s, in microseconds\n",
                part_of(plan) == 0.5 ? "half round trips" : "those of whole operations");
         printf("%8s %12s %10s %15s %10s %12s %10s %10s %10s\n", "#bytes", "#iterations",
@@ -93,8 +102,10 @@ static void json_row(const struct perf_options *options, const struct outcome *o
     putchar('{');
     json_text("op", perf_op_names[plan->op]);
     json_text("mode", perf_mode_names[plan->mode]);
-    printf("\"size\": %u, \"iters\": %" PRIu64 ", \"qps\": %u, \"depth\": %u, \"defer\": %u, ",
-           plan->size, outcome->iterations, plan->qps, plan->depth, plan->chain);
+    if (plan->mode != PERF_CONN)
+        printf("\"size\": %u, ", plan->size);
+    printf("\"iters\": %" PRIu64 ", \"qps\": %u, \"depth\": %u, \"defer\": %u, ",
+           outcome->iterations, plan->qps, plan->depth, plan->chain);
     printf("\"threads\": %u, \"cq_mod\": %u, \"bidirectional\": %s, \"registers\": %s, ",
            plan->threads, plan->moderation, plan->both_ways ? "true" : "false",
            plan_is_exchange(plan) && plan->registers ? "true" : "false");
@@ -103,7 +114,9 @@ static void json_row(const struct perf_options *options, const struct outcome *o
     printf("\"fpdu\": %u, ", options->fpdu);
     json_text("completion", or_default(options->completion, "local"));
     json_text("progress", or_default(options->progress, "engine"));
-    if (is_latency(plan))
+    if (plan->mode == PERF_CONN)
+        printf("\"conns_per_s\": %.1f, ", outcome->rate);
+    if (has_times(plan))
         json_times(outcome);
     else
         printf("\"bw_peak_MBps\": %.3f, \"bw_avg_MBps\": %.3f, \"rate_Mps\": %.6f}\n",
@@ -117,8 +130,11 @@ static void latency_row(const struct outcome *outcome)
     const struct histogram *times = outcome->times;
     double us = part_of(&outcome->plan) / 1e3;
 
-    printf("%8u %12" PRIu64 " %10.2f %15.2f %10.2f %12.2f %10.2f %10.2f %10.2f\n",
-           outcome->plan.size, outcome->iterations, (double)times->least * us,
+    if (outcome->plan.mode == PERF_CONN)
+        printf("%12" PRIu64 " %12.1f", outcome->iterations, outcome->rate);
+    else
+        printf("%8u %12" PRIu64, outcome->plan.size, outcome->iterations);
+    printf(" %10.2f %15.2f %10.2f %12.2f %10.2f %10.2f %10.2f\n", (double)times->least * us,
            (double)histogram_percentile(times, 0.5) * us, histogram_average(times) * us,
            histogram_deviation(times) * us, (double)histogram_percentile(times, 0.99) * us,
            (double)histogram_percentile(times, 0.999) * us, (double)times->most * us);
@@ -130,10 +146,50 @@ void report_row(const struct perf_options *options, const struct outcome *outcom
 
     if (options->json)
         json_row(options, outcome);
-    else if (is_latency(&outcome->plan))
+    else if (has_times(&outcome->plan))
         latency_row(outcome);
     else
         printf("%8u %12" PRIu64 " %15.2f %18.2f %14.6f\n", outcome->plan.size, outcome->iterations,
                outcome->peak * megabytes, outcome->rate * megabytes, outcome->rate / 1e6);
     fflush(stdout);
+}
+
+/* ---- the drawing ---- */
+
+static bool draw(const struct perf_options *options, struct plot *plot,
+                 const struct outcome *outcome, const char *title)
+{
+    const struct plan *plan = &outcome->plan;
+    bool lat = plan->mode == PERF_LAT;
+
+    if (options->size_count > 1)
+        return plot_curve(options->plot, plot, title, "octets of a message",
+                          lat                       ? "t_typical [us]"
+                          : plan->mode == PERF_RATE ? "messages [M/s]"
+                                                    : "BW average [MB/s]");
+    return plot_histogram(options->plot, outcome->times, part_of(plan) / 1e3, title,
+                          has_times(plan) ? "us" : "us a message, average of a slice of the run");
+}
+
+bool report_plot(const struct perf_options *options, struct plot *plot,
+                 const struct outcome *outcome)
+{
+    const struct plan *plan = &outcome->plan;
+    char title[160];
+    double y = outcome->rate / 1e6;
+
+    if (plan->mode == PERF_LAT)
+        y = (double)histogram_percentile(outcome->times, 0.5) * part_of(plan) / 1e3;
+    else if (plan->mode != PERF_RATE)
+        y *= plan->size;
+    plot_add(plot, plan->size, y);
+    snprintf(title, sizeof(title),
+             "ndkperf: %s %s, %u queue pair%s, CRC %s, completion %s, progress %s",
+             perf_op_names[plan->op], perf_mode_names[plan->mode], plan->qps,
+             plan->qps == 1 ? "" : "s", or_default(options->crc, "on"),
+             or_default(options->completion, "local"), or_default(options->progress, "engine"));
+    if (draw(options, plot, outcome, title))
+        return true;
+    tool_say("--plot '%s': %s", options->plot, strerror(errno));
+    return false;
 }

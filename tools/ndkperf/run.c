@@ -111,7 +111,7 @@ static void end_slice(struct worker *worker, uint64_t now)
 
     if (rate > worker->figures.peak)
         worker->figures.peak = rate;
-    if (worker->run->plan.mode != PERF_LAT)
+    if (worker->run->plan.mode == PERF_BW || worker->run->plan.mode == PERF_RATE)
         histogram_add(worker->figures.times, ns / count);
     worker->slice = worker->done;
     worker->slice_ns = now;
@@ -270,7 +270,7 @@ static bool open_worker(struct run *run, unsigned index)
         return false;
     }
     worker->poll = worker->cq->Dispatch->NdkGetCqResultsEx;
-    for (unsigned i = first; i < behind; i++) {
+    for (unsigned i = first; i < behind && plan->mode != PERF_CONN; i++) {
         struct perf_qp *qp = &run->qps[i];
         UCHAR *base = run->memory.data + plan_stride(plan) * i;
         uint64_t half = (uint64_t)plan_buffer(plan) * plan->buffers;
@@ -324,7 +324,7 @@ static void choose_steps(struct run *run)
         worker->goal = plan->seconds ? UINT64_MAX : share + worker->warmup;
         worker->look = worker->warmup;
         worker->stride = 4u << 20 >= plan->size * 64u ? 64 : (4u << 20) / plan->size;
-        if (worker->stride == 0)
+        if (worker->stride == 0 || plan->mode == PERF_CONN)
             worker->stride = 1;
         worker->step = plan_is_exchange(plan)   ? exchange_step
                        : plan->mode != PERF_LAT ? stream_step
@@ -336,6 +336,8 @@ static void choose_steps(struct run *run)
 
 static bool prepare(struct run *run)
 {
+    if (run->plan.mode == PERF_CONN)
+        return conn_prepare(run);
     for (unsigned i = 0; i < run->plan.threads; i++) {
         struct worker *worker = &run->workers[i];
         bool good = plan_is_exchange(&run->plan) ? exchange_prepare(worker)
@@ -390,7 +392,8 @@ static void close_worker(struct worker *worker)
         if (qp->qp)
             tool_close(&qp->qp->Header, qp->qp->Dispatch->NdkCloseQp);
     }
-    exchange_close(worker);
+    if (worker->run && plan_is_exchange(&worker->run->plan))
+        exchange_close(worker);
     if (worker->cq) {
         while (worker->cq->Dispatch->NdkGetCqResultsEx(worker->cq, results, RUN_BATCH) > 0) {
             /* Flushed requests; nobody waits for them. */
@@ -403,6 +406,8 @@ static void close_worker(struct worker *worker)
 void run_close(struct run *run)
 {
     meet_shut(run);
+    if (run->plan.mode == PERF_CONN && run->workers)
+        conn_close(run);
     for (unsigned i = 0; run->workers && i < run->plan.threads; i++)
         close_worker(&run->workers[i]);
     meet_shut_end(run);

@@ -190,7 +190,11 @@ void exchange_close(struct worker *worker);
 /* ---- meet.c ---- */
 
 /* Server: listens for the data connections; run->port is the one to tell the client. */
-bool meet_listen(struct run *run, const SOCKADDR_INET *local, ULONG length);
+bool meet_listen(struct run *run, NDK_FN_CONNECT_EVENT_CALLBACK event, const SOCKADDR_INET *local,
+                 ULONG length);
+/* The connect event for the queue pairs of the run. */
+VOID meet_event(PVOID run, NDK_CONNECTOR *connector);
+bool meet_has_extended(const NDK_CONNECTOR *connector);
 /* No connection comes any more. */
 void meet_shut(struct run *run);
 /* When the connectors are closed, for which the listener's close waits. */
@@ -200,5 +204,17 @@ bool meet_connect(struct run *run, const SOCKADDR_INET *local, ULONG local_lengt
                   const SOCKADDR_INET *peer, ULONG peer_length);
 /* Both: all connections end in good order. */
 void meet_part(struct run *run);
+
+/* ---- conn.c: instead of all that, mode conn ---- */
+
+bool conn_prepare(struct run *run);
+/* Server: from here on connections are served. */
+bool conn_listen(struct run *run, const SOCKADDR_INET *local, ULONG length);
+/* Client: run_is_over() tells when the last cycle has ended. */
+bool conn_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
+                const SOCKADDR_INET *peer, ULONG peer_length);
+/* Waits until no connection is left. */
+void conn_drain(struct run *run);
+void conn_close(struct run *run);
 
 #endif

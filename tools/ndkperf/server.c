@@ -216,6 +216,24 @@ static void carry_out(struct run *run, struct control *control)
         say_result(run, control);
 }
 
+/* The client says done when its last connection is closed. */
+static void carry_out_conn(struct run *run, struct control *control)
+{
+    char line[PLAN_TEXT_MAX];
+
+    if (!control_say(control, "ready %u 0 0", run->port) ||
+        control_hear(control, line, false) != LINK_GOOD || !control_say(control, "started") ||
+        control_hear(control, line, false) != LINK_GOOD) {
+        run_fail(run, "the client has gone");
+        return;
+    }
+    conn_drain(run);
+    if (run_failed(run))
+        control_say(control, "error %s", run->error);
+    else
+        control_say(control, "result 0 0 0");
+}
+
 static void serve_plan(struct control *control, const struct plan *plan)
 {
     char selector[SOFTNDK_ADDRESS_MAX];
@@ -225,10 +243,14 @@ static void serve_plan(struct control *control, const struct plan *plan)
 
     if (!local_of(control, &local, &length, selector))
         return;
-    if (run_open(&run, plan, true, selector) && meet_listen(&run, &local, length))
-        carry_out(&run, control);
-    else
+    if (!run_open(&run, plan, true, selector) ||
+        !(plan->mode == PERF_CONN ? conn_listen(&run, &local, length)
+                                  : meet_listen(&run, meet_event, &local, length)))
         control_say(control, "error %s", run.error);
+    else if (plan->mode == PERF_CONN)
+        carry_out_conn(&run, control);
+    else
+        carry_out(&run, control);
     if (run_failed(&run))
         tool_say("%s: %s", control->link.peer, run.error);
     meet_part(&run);
