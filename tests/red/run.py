@@ -17,9 +17,9 @@ topics, options.
 First each test runs without a breach, once for each environment listed, and must pass. Then each
 case runs with its breach and must fail: a status other than 0, a crash, or no end within a time
 that is a multiple of what the run without a breach took (PATIENCE), at most the timeout. A test that survives its breach does not test what it claims to. Three more rules, so that
-nothing is forgotten: every *_test.c of src/, tests/integration/, tests/sweep/, tests/spin/ and tests/attack/ and every
-fuzz target (with its corpus) has a breach listed, every RED("name") of src/ is listed, and every
-listed name exists in src/.
+nothing is forgotten: every *_test.c of src/, tools/, tests/integration/, tests/sweep/, tests/spin/ and tests/attack/ and every
+fuzz target (with its corpus) has a breach listed, every RED("name") of src/ and tools/ is listed, and every
+listed name exists there.
 
 A test that skips itself (status 77) without a breach leaves its cases out, with its reason.
 Prints one line a case, and ends with `N passed, N failed`; status 1 if any failed.
@@ -48,7 +48,8 @@ Case = collections.namedtuple("Case", "breach test environment where")
 Outcome = collections.namedtuple("Outcome", "status seconds output")
 
 # The sources that speak about RED() instead of using it.
-ABOUT_RED = {ROOT / "src/base/red.h", ROOT / "src/base/red.c"}
+ABOUT_RED = {ROOT / "src/base/red.h", ROOT / "src/base/red.c",
+             ROOT / "tools/common/tool_red.h"}
 
 COMMENT_OR_STRING = re.compile(
     r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.DOTALL)
@@ -115,7 +116,7 @@ def without_comments(text):
 def breaches_in_sources(tally):
     """Where each breach is, as {name: "path"}."""
     found = {}
-    for path in sorted((ROOT / "src").rglob("*.[ch]")):
+    for path in sorted([*(ROOT / "src").rglob("*.[ch]"), *(ROOT / "tools").rglob("*.[ch]")]):
         if path in ABOUT_RED:
             continue
         text = without_comments(path.read_text(encoding="utf-8"))
@@ -137,6 +138,9 @@ def tests_in_sources():
         for path in sorted(source.glob(pattern)):
             name = str(path.relative_to(source).with_suffix("")).replace("/", "_")
             tests[name] = str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tools").glob("*/*_test.c")):
+        name = str(path.relative_to(ROOT).with_suffix("")).replace("/", "_")
+        tests[name] = str(path.relative_to(ROOT))
     for folder in ("integration", "sweep"):
         for path in sorted((ROOT / "tests" / folder).glob("*_test.c")):
             tests[f"{folder}_{path.stem}"] = str(path.relative_to(ROOT))
@@ -158,7 +162,7 @@ def check_lists(cases, tests, breaches, tally):
             tally.bad(f'{path}: RED("{name}") is in no list')
     for case in cases:
         if case.breach not in breaches:
-            tally.bad(f'{case.where}: there is no RED("{case.breach}") in src/')
+            tally.bad(f'{case.where}: there is no RED("{case.breach}") in src/ or tools/')
         if case.test not in tests and not case.test.startswith(KIT):
             tally.bad(f"{case.where}: there is no test {case.test}")
 

@@ -52,7 +52,7 @@ END
 try() {
     prefix=$1
     rm -rf out && mkdir out
-    for tool in softndk-run softndk-cc ndkinfo ndkping ndkstat ndkstatus ndkconform; do
+    for tool in softndk-run softndk-cc ndkinfo ndkping ndkperf ndkstat ndkstatus ndkconform; do
         "$prefix/bin/$tool" --version >said || fail "$prefix: $tool"
         grep -q "^$tool [0-9]" said || fail "$prefix: $tool --version"
     done
@@ -94,7 +94,7 @@ try() {
         fail "$prefix: the source or the build is asked"
     fi
     echo "installed: $prefix: find_package: good"
-    for page in softndk-run ndkping ndkstat; do
+    for page in softndk-run ndkping ndkperf ndkstat; do
         [ ! -d "$build/share/man" ] || [ -f "$prefix/share/man/man1/$page.1" ] ||
             [ -f "$prefix/share/man/man1/$page.1.gz" ] || fail "$prefix: no manual page $page"
     done

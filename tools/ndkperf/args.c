@@ -13,6 +13,7 @@
 #include <softndk.h>
 
 #include "common/tool_args.h"
+#include "common/tool_red.h"
 
 static const char usage[] =
     "usage: ndkperf -s [options] [ADDRESS]   be the server\n"
@@ -336,8 +337,8 @@ static int take_server(int argc, char **argv, struct perf_options *options)
     uint32_t size;
 
     /* "-s 4096" is a size, as the other programs of this kind have it; an address is no number. */
-    if (optind < argc && argv[optind - 1][0] == '-' && argv[optind - 1][1] != '-' &&
-        args_size(argv[optind], &size))
+    if (!RED("ndkperf-size-not-taken") && optind < argc && argv[optind - 1][0] == '-' &&
+        argv[optind - 1][1] != '-' && args_size(argv[optind], &size))
         return take_size(argv[optind++], options);
     return take_role(options, PERF_SERVER);
 }

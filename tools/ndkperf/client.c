@@ -120,8 +120,8 @@ static bool go(struct client *client, struct run *run)
 
     if (run->plan.mode == PERF_CONN)
         return control_say(&client->control, "go 0 0") && hear(client, run, line) &&
-               conn_begin(run, &client->local, client->local_length, &client->peer,
-                          client->peer_length);
+               cycles_begin(run, &client->local, client->local_length, &client->peer,
+                            client->peer_length);
     if (!meet_connect(run, &client->local, client->local_length, &client->peer,
                       client->peer_length))
         return false;
@@ -178,7 +178,7 @@ static bool run_one(struct client *client, const struct plan *plan)
     if (run_failed(&run)) {
         run_join(&run);
         if (plan->mode == PERF_CONN)
-            conn_drain(&run);
+            cycles_drain(&run);
         meet_part(&run); /* so that the server, too, notices */
     } else if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT) {
         stream_verify_end(&run);

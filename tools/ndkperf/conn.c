@@ -345,7 +345,7 @@ static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
     atomic_fetch_sub(&run->in_event, 1);
 }
 
-bool conn_prepare(struct run *run)
+bool cycles_prepare(struct run *run)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
 
@@ -359,13 +359,13 @@ bool conn_prepare(struct run *run)
     return true;
 }
 
-bool conn_listen(struct run *run, const SOCKADDR_INET *local, ULONG length)
+bool cycles_listen(struct run *run, const SOCKADDR_INET *local, ULONG length)
 {
     return meet_listen(run, on_connect, local, length);
 }
 
-bool conn_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
-                const SOCKADDR_INET *peer, ULONG peer_length)
+bool cycles_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
+                  const SOCKADDR_INET *peer, ULONG peer_length)
 {
     struct conn *conn = run->workers[0].own;
 
@@ -390,7 +390,7 @@ bool conn_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
     return true;
 }
 
-void conn_drain(struct run *run)
+void cycles_drain(struct run *run)
 {
     struct conn *conn = run->workers[0].own;
 
@@ -398,13 +398,13 @@ void conn_drain(struct run *run)
         run_wait(run, 100);
 }
 
-void conn_close(struct run *run)
+void cycles_close(struct run *run)
 {
     struct conn *conn = run->workers[0].own;
 
     if (!conn)
         return;
-    conn_drain(run);
+    cycles_drain(run);
     pthread_mutex_destroy(&conn->lock);
     free(conn->episodes);
     free(conn);

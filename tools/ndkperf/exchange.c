@@ -199,7 +199,7 @@ bool exchange_prepare(struct worker *worker)
 {
     for (unsigned i = 0; i < worker->qp_count; i++)
         for (unsigned k = plan_receives(&worker->run->plan); k > 0; k--)
-            if (!qp_receive(&worker->qps[i]))
+            if (!perf_receive(&worker->qps[i]))
                 return false;
     return worker->run->server || !worker->run->plan.registers || make_regions(worker);
 }
@@ -217,7 +217,7 @@ bool exchange_begin(struct worker *worker)
         while (qp->posted < qp->limit && qp->posted < worker->run->plan.depth)
             if (!request(qp))
                 return false;
-        qp_settle(qp);
+        perf_settle(qp);
     }
     return true;
 }
@@ -262,7 +262,7 @@ static bool answered(struct perf_qp *qp, const NDK_RESULT_EX *result)
     if (worker->expired && qp->limit == UINT64_MAX)
         for (unsigned i = 0; i < worker->qp_count; i++) {
             worker->qps[i].limit = worker->qps[i].posted;
-            qp_settle(&worker->qps[i]);
+            perf_settle(&worker->qps[i]);
         }
     return qp->posted == qp->limit || request(qp);
 }
@@ -277,12 +277,12 @@ static bool take(struct perf_qp *qp, const NDK_RESULT_EX *result)
         return !worker_fail_result(qp->worker, result);
     if (!(result->Type & NdkOperationTypeReceive)) {
         qp->fence_done = true; /* all others are silent */
-    } else if (!qp_take_mark(qp, result)) {
+    } else if (!perf_take_mark(qp, result)) {
         good = run->server ? answer(qp, result->RequestContext) : answered(qp, result);
-        if (!good || !qp_receive(qp))
+        if (!good || !perf_receive(qp))
             return false;
     }
-    return !qp_settle(qp);
+    return !perf_settle(qp);
 }
 
 bool exchange_step(struct worker *worker, const NDK_RESULT_EX *results, ULONG count)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/tool_red.h"
+
 #define MAGIC     "ndkperf-1"
 #define LINE      64 /* octets: buffers begin at a cache line of their own */
 #define MARKS     2  /* receives for the messages that end a run */
@@ -156,7 +158,7 @@ static bool check_exchange(const struct plan *p, char *error, size_t size)
 static bool check_conn(const struct plan *p, char *error, size_t size)
 {
     if (p->op != PERF_SEND)
-        return wrong(error, size, "--mode conn: needs --op send, its exchange (have %s)",
+        return wrong(error, size, "--mode conn: sends nothing, and takes no --op (have %s)",
                      perf_op_names[p->op]);
     if (p->both_ways || p->verify || p->round_robin || p->chain > 1 || p->moderation > 1 ||
         p->threads > 1 || p->depth > 1)
@@ -227,7 +229,7 @@ bool plan_read(const char *text, struct plan *out, char *error, size_t size)
     if (strlen(text + taken) >= sizeof(p.adapter))
         return wrong(error, size, "adapter options of more than %zu octets", sizeof(p.adapter) - 1);
     snprintf(p.adapter, sizeof(p.adapter), "%s", text + taken);
-    if (!plan_check(&p, error, size))
+    if (!RED("ndkperf-plan-unchecked") && !plan_check(&p, error, size))
         return false;
     *out = p;
     return true;

@@ -23,7 +23,7 @@ bool pong_prepare(struct worker *worker)
         if (plan->op == PERF_READ)
             pattern_fill(worker->qps[i].tx, plan->size, 0);
         for (unsigned k = 0; k < receives; k++)
-            if (!qp_receive(&worker->qps[i]))
+            if (!perf_receive(&worker->qps[i]))
                 return false;
     }
     return true;
@@ -114,7 +114,7 @@ static bool finish(struct worker *worker)
 
     for (unsigned i = 0; i < worker->qp_count; i++) {
         worker->qps[i].limit = worker->qps[i].posted;
-        over = qp_settle(&worker->qps[i]);
+        over = perf_settle(&worker->qps[i]);
     }
     return over;
 }
@@ -162,7 +162,7 @@ static bool settle(struct perf_qp *qp)
 {
     if (qp->worker->run->server && qp->fence_got)
         qp->limit = qp->posted;
-    return qp_settle(qp);
+    return perf_settle(qp);
 }
 
 /* ---- send ---- */
@@ -173,7 +173,7 @@ static bool take_message(struct perf_qp *qp, const NDK_RESULT_EX *result)
     struct worker *worker = qp->worker;
     const struct plan *plan = &worker->run->plan;
 
-    if (qp_take_mark(qp, result))
+    if (perf_take_mark(qp, result))
         return settle(qp);
     if (result->BytesTransferred != plan->size) {
         run_fail(worker->run, "a message of %u octets, need %u", (unsigned)result->BytesTransferred,
@@ -184,7 +184,7 @@ static bool take_message(struct perf_qp *qp, const NDK_RESULT_EX *result)
         return true;
     qp->received++;
     /* First the answer, then what the next message needs. */
-    return !(worker->run->server ? send(qp) : iterate(worker)) || !qp_receive(qp);
+    return !(worker->run->server ? send(qp) : iterate(worker)) || !perf_receive(qp);
 }
 
 bool pong_step(struct worker *worker, const NDK_RESULT_EX *results, ULONG count)
@@ -230,7 +230,7 @@ static bool take_others(struct worker *worker, const NDK_RESULT_EX *results, ULO
         if (results[i].Status != STATUS_SUCCESS)
             return worker_fail_result(worker, &results[i]);
         if (results[i].Type & NdkOperationTypeReceive)
-            qp_take_mark(qp, &results[i]);
+            perf_take_mark(qp, &results[i]);
         else if (results[i].RequestContext == qp->mark)
             qp->fence_done = true;
         else

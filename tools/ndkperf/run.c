@@ -160,7 +160,7 @@ static bool posted(struct perf_qp *qp, const char *call, NTSTATUS status)
     return false;
 }
 
-bool qp_receive(struct perf_qp *qp)
+bool perf_receive(struct perf_qp *qp)
 {
     const struct run *run = qp->worker->run;
     bool messages = run->plan.op != PERF_WRITE && run->plan.op != PERF_READ;
@@ -177,7 +177,7 @@ bool qp_receive(struct perf_qp *qp)
 
 /* A fence completes loudly: everything before it has completed then, also what was silent. Reads
  * may be overtaken, so it waits for them. */
-bool qp_send_mark(struct perf_qp *qp, bool fence)
+bool perf_send_mark(struct perf_qp *qp, bool fence)
 {
     const struct run *run = qp->worker->run;
     NDK_SGE sge = {.Length = run_mark_length(&run->plan, fence),
@@ -190,7 +190,7 @@ bool qp_send_mark(struct perf_qp *qp, bool fence)
     return posted(qp, "NdkSend", qp->qp->Dispatch->NdkSend(qp->qp, qp->mark, &sge, 1, flags));
 }
 
-bool qp_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result)
+bool perf_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result)
 {
     const struct plan *plan = &qp->worker->run->plan;
 
@@ -198,7 +198,7 @@ bool qp_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result)
         qp->fence_got = true;
         if (plan->op == PERF_WRITE)
             memcpy(&qp->received, result->RequestContext, 8);
-        qp_send_mark(qp, false);
+        perf_send_mark(qp, false);
         return true;
     }
     if (result->BytesTransferred == run_mark_length(plan, false)) {
@@ -208,14 +208,14 @@ bool qp_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result)
     return false;
 }
 
-bool qp_settle(struct perf_qp *qp)
+bool perf_settle(struct perf_qp *qp)
 {
     struct worker *worker = qp->worker;
     bool active = plan_is_active(&worker->run->plan, worker->run->server);
 
     if (!qp->fence_sent && qp->posted == qp->limit && (active || qp->fence_got)) {
         qp->fence_sent = true;
-        qp_send_mark(qp, true);
+        perf_send_mark(qp, true);
     }
     if (qp->fence_done && qp->acknowledged && qp->fence_got) {
         qp->acknowledged = false; /* counted once */
@@ -337,7 +337,7 @@ static void choose_steps(struct run *run)
 static bool prepare(struct run *run)
 {
     if (run->plan.mode == PERF_CONN)
-        return conn_prepare(run);
+        return cycles_prepare(run);
     for (unsigned i = 0; i < run->plan.threads; i++) {
         struct worker *worker = &run->workers[i];
         bool good = plan_is_exchange(&run->plan) ? exchange_prepare(worker)
@@ -407,7 +407,7 @@ void run_close(struct run *run)
 {
     meet_shut(run);
     if (run->plan.mode == PERF_CONN && run->workers)
-        conn_close(run);
+        cycles_close(run);
     for (unsigned i = 0; run->workers && i < run->plan.threads; i++)
         close_worker(&run->workers[i]);
     meet_shut_end(run);

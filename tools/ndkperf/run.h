@@ -152,12 +152,12 @@ struct perf_qp *run_qp_of(const NDK_RESULT_EX *result);
 /* A failed result, or one that does not belong here. Always true, which ends the worker. */
 bool worker_fail_result(struct worker *worker, const NDK_RESULT_EX *result);
 
-bool qp_receive(struct perf_qp *qp);
-bool qp_send_mark(struct perf_qp *qp, bool fence);
+bool perf_receive(struct perf_qp *qp);
+bool perf_send_mark(struct perf_qp *qp, bool fence);
 /* A received message of the peer that ends the run. True: it was one, and is dealt with. */
-bool qp_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result);
-/* After anything changed that qp_take_mark() looks at: true if the worker's run is over. */
-bool qp_settle(struct perf_qp *qp);
+bool perf_take_mark(struct perf_qp *qp, const NDK_RESULT_EX *result);
+/* After anything changed that perf_take_mark() looks at: true if the worker's run is over. */
+bool perf_settle(struct perf_qp *qp);
 /* Octets of fence and acknowledgement. */
 ULONG run_mark_length(const struct plan *plan, bool fence);
 
@@ -207,14 +207,14 @@ void meet_part(struct run *run);
 
 /* ---- conn.c: instead of all that, mode conn ---- */
 
-bool conn_prepare(struct run *run);
+bool cycles_prepare(struct run *run);
 /* Server: from here on connections are served. */
-bool conn_listen(struct run *run, const SOCKADDR_INET *local, ULONG length);
+bool cycles_listen(struct run *run, const SOCKADDR_INET *local, ULONG length);
 /* Client: run_is_over() tells when the last cycle has ended. */
-bool conn_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
-                const SOCKADDR_INET *peer, ULONG peer_length);
+bool cycles_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_length,
+                  const SOCKADDR_INET *peer, ULONG peer_length);
 /* Waits until no connection is left. */
-void conn_drain(struct run *run);
-void conn_close(struct run *run);
+void cycles_drain(struct run *run);
+void cycles_close(struct run *run);
 
 #endif

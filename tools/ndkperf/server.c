@@ -227,7 +227,7 @@ static void carry_out_conn(struct run *run, struct control *control)
         run_fail(run, "the client has gone");
         return;
     }
-    conn_drain(run);
+    cycles_drain(run);
     if (run_failed(run))
         control_say(control, "error %s", run->error);
     else
@@ -244,7 +244,7 @@ static void serve_plan(struct control *control, const struct plan *plan)
     if (!local_of(control, &local, &length, selector))
         return;
     if (!run_open(&run, plan, true, selector) ||
-        !(plan->mode == PERF_CONN ? conn_listen(&run, &local, length)
+        !(plan->mode == PERF_CONN ? cycles_listen(&run, &local, length)
                                   : meet_listen(&run, meet_event, &local, length)))
         control_say(control, "error %s", run.error);
     else if (plan->mode == PERF_CONN)

@@ -31,7 +31,7 @@ bool stream_prepare(struct worker *worker)
             for (unsigned b = 0; b < plan->buffers; b++)
                 pattern_fill(qp->tx + (size_t)b * plan_buffer(plan), plan->size, b);
         for (unsigned k = 0; k < receives; k++)
-            if (!qp_receive(qp))
+            if (!perf_receive(qp))
                 return false;
     }
     return true;
@@ -110,7 +110,7 @@ bool stream_begin(struct worker *worker)
         qp->limit = !active ? 0 : worker->goal == UINT64_MAX ? UINT64_MAX : share;
         if (!post_more(qp))
             return false;
-        qp_settle(qp);
+        perf_settle(qp);
     }
     return true;
 }
@@ -120,7 +120,7 @@ static bool received(struct perf_qp *qp, const NDK_RESULT_EX *result)
     struct run *run = qp->worker->run;
     const struct plan *plan = &run->plan;
 
-    if (qp_take_mark(qp, result))
+    if (perf_take_mark(qp, result))
         return true;
     if (result->BytesTransferred != plan->size || !peer_sends(run)) {
         run_fail(run, "a message of %u octets, need %u", (unsigned)result->BytesTransferred,
@@ -132,7 +132,7 @@ static bool received(struct perf_qp *qp, const NDK_RESULT_EX *result)
         return false;
     }
     qp->received++;
-    return qp_receive(qp);
+    return perf_receive(qp);
 }
 
 /* What a read brought. */
@@ -177,7 +177,7 @@ static void stop_posting(struct worker *worker)
 /* After the results of one queue pair. True: the worker is done. */
 static bool go_on(struct perf_qp *qp)
 {
-    return !post_more(qp) || qp_settle(qp);
+    return !post_more(qp) || perf_settle(qp);
 }
 
 static bool take(struct perf_qp *qp, const NDK_RESULT_EX *result)
@@ -209,7 +209,7 @@ bool stream_step(struct worker *worker, const NDK_RESULT_EX *results, ULONG coun
             worker->deadline_ns = 0;
             worker->expired = false;
             for (unsigned i = 0; i < worker->qp_count; i++)
-                qp_settle(&worker->qps[i]);
+                perf_settle(&worker->qps[i]);
         }
     }
     return go_on(qp);

@@ -1,0 +1,245 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# ndkperf.sh BUILD_DIRECTORY - ndkperf over loopback, as two processes and as one: every operation in
+# every mode with few iterations, verified where that can be, in each way to wait and to progress;
+# what is printed; a server that serves one client after another, and clients and servers that go;
+# what wrong arguments are answered. No figure is judged.
+set -eu
+
+# shellcheck source=tests/scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ndkperf=$build/bin/ndkperf
+[ -x "$ndkperf" ] || fail "no program $ndkperf"
+python=$(command -v python3) || python=
+
+# serve [arguments]: a server on a port of its own
+serve() {
+    : >"$scratch/server.out"
+    "$ndkperf" -s 127.0.0.1 -p 0 "$@" >"$scratch/server.out" 2>"$scratch/server.err" &
+    server=$!
+    started="$started $server"
+    port=
+    wait_until 20 has_port || fail "server $*: not listening after 20 s"
+    [ -n "$port" ] || fail "server $*: ended before it listened"
+}
+
+# client [arguments]: its exit status in $status
+client() {
+    status=0
+    timeout "$step_s" "$ndkperf" -c 127.0.0.1 -p "$port" "$@" >"$scratch/client.out" \
+        2>"$scratch/client.err" || status=$?
+    [ "$status" -ne 124 ] || fail "client $*: not done after $step_s s"
+}
+
+# self [arguments]
+self() {
+    status=0
+    timeout "$step_s" "$ndkperf" --self "$@" >"$scratch/client.out" 2>"$scratch/client.err" ||
+        status=$?
+    [ "$status" -ne 124 ] || fail "--self $*: not done after $step_s s"
+}
+
+# The rows of client.out are JSON, a line each, and hold these.
+# has_json ROWS NAME...
+has_json() {
+    [ -n "$python" ] || return 0
+    "$python" - "$scratch/client.out" "$@" <<'END' || fail "not the JSON that is promised: $*"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == int(sys.argv[2]), len(rows)
+common = ["op", "mode", "iters", "qps", "depth", "defer", "crc", "fpdu", "completion", "progress"]
+for row in rows:
+    for name in common + sys.argv[3:]:
+        assert name in row, name
+    for name in sys.argv[3:]:
+        assert row[name] > 0 or name == "t_stdev_us", (name, row[name])
+    if "t_min_us" in row:
+        assert row["t_min_us"] <= row["t_typical_us"] <= row["t_p99_us"] <= row["t_p999_us"]
+        assert row["t_p999_us"] <= row["t_max_us"] and row["t_min_us"] <= row["t_avg_us"]
+END
+}
+
+times="t_min_us t_typical_us t_avg_us t_stdev_us t_p99_us t_p999_us t_max_us"
+rates="bw_peak_MBps bw_avg_MBps rate_Mps"
+
+# row NAMES END ARGUMENTS...: a run by `client` or `self` that prints one object with these names
+row() {
+    names=$1 end=$2
+    shift 2
+    "$end" --json "$@"
+    expect_status 0 "$end $*"
+    # shellcheck disable=SC2086 # names are words
+    has_json 1 size $names
+}
+
+# ---- Good runs -----------------------------------------------------------------------------------
+
+# every_one END: each operation in each mode
+every_one() {
+    row "$times" "$1" --mode lat -n 60 --verify
+    row "$times" "$1" --mode lat -n 60 --verify --op write -S 300
+    row "$times" "$1" --mode lat -n 60 --verify --op read -S 70000
+    row "$times" "$1" --mode lat -n 60 --wait event
+    row "$times" "$1" --mode lat -n 60 --verify --round-robin -q 5 -S 1
+    row "$times" "$1" --mode lat -n 30 --op fastreg
+    row "$rates" "$1" --mode bw -n 60 --verify -t 8
+    row "$rates" "$1" --mode bw -n 60 --verify -t 8 --op write -b
+    row "$rates" "$1" --mode bw -n 60 --verify -t 8 --op read -q 3
+    row "$rates" "$1" --mode rate -n 500 --verify --defer 8 -Q 4 -t 16 --wait event -b
+    row "$rates" "$1" --mode rate -n 500 --op write --defer 8 -T 2 -q 3 --inline 64
+    row "$rates" "$1" --mode rate -n 100 --op fastreg -q 2 -t 4
+    row "$rates" "$1" --mode rate -n 100 --op send-inv --wait event
+    row "$rates" "$1" --mode rate -n 100 --op fastreg --no-reg
+    "$1" --json --mode conn -n 20 -q 4
+    expect_status 0 "$1 --mode conn"
+    # shellcheck disable=SC2086
+    has_json 1 conns_per_s $times
+    say "every operation, $1: good"
+}
+
+manners() {
+    for progress in inline engine adaptive; do
+        for wait in spin event; do
+            row "$times" client --mode lat -n 40 --verify --progress $progress --wait $wait
+            row "$rates" client --mode rate -n 300 --verify -t 16 --progress $progress --wait $wait
+        done
+    done
+    for completion in placed acked; do
+        row "$rates" client --mode bw -n 30 -t 4 --op write --verify --completion $completion
+    done
+    row "$rates" client --mode bw -n 30 -t 4 --verify --crc off --fpdu 1422
+    row "$rates" client --mode bw -D 1 -t 4 -S 4K
+    say "ways to wait and to progress: good"
+}
+
+printed() {
+    client --all --mode bw --op write -n 4 -t 2 --json --plot "$scratch/curve.svg"
+    expect_status 0 "--all"
+    # shellcheck disable=SC2086
+    has_json 23 size $rates
+    client --mode lat -n 50 --plot "$scratch/histogram.svg"
+    expect_status 0 "the table"
+    expect_text client.out "CRC on" "the table"
+    expect_text client.out "#iterations" "the table"
+    grep -qE '^ +64 +50( +[0-9.]+){7}$' "$scratch/client.out" || fail "the table has no row"
+    client --mode rate -n 50 --plot "$scratch/slices.svg"
+    expect_status 0 "a drawing of a rate"
+    for name in curve histogram slices; do
+        [ -z "$python" ] || "$python" -c 'import sys, xml.dom.minidom as d
+root = d.parse(sys.argv[1]).documentElement
+assert root.tagName == "svg"
+assert root.getElementsByTagName("rect").length > 0' "$scratch/$name.svg" ||
+            fail "$name.svg: not well-formed, or no drawing"
+    done
+    client --mode lat -n 5 --plot "$scratch/none/x.svg"
+    expect_status 1 "a drawing that cannot be written"
+    expect_text client.err "none/x.svg" "a drawing that cannot be written"
+    say "what is printed: good"
+}
+
+# ---- Ends and refusals ---------------------------------------------------------------------------
+
+# The library's own sentence, of either end.
+refused() {
+    client --mode lat -n 5 -o no_such=1
+    expect_status 1 "an option that adapters do not have"
+    expect_text client.err "no_such" "an option that adapters do not have"
+    client --mode lat -n 5 --progress frob
+    expect_status 1 "--progress frob"
+    expect_text client.err "frob" "--progress frob"
+    client --mode lat -n 5 -o ndkpi=1.1
+    expect_status 1 "NDKPI 1.1"
+    expect_text client.err "1.2" "NDKPI 1.1"
+}
+
+# A client that is killed leaves the server fit for the next one.
+client_killed() {
+    "$ndkperf" -c 127.0.0.1 -p "$port" --mode rate -D 60 >"$scratch/endless.out" 2>&1 &
+    endless=$!
+    started="$started $endless"
+    wait_until 20 grep -q '#iterations' "$scratch/endless.out" || fail "the client does not begin"
+    kill -KILL "$endless"
+    wait "$endless" 2>/dev/null || true
+    forget "$endless"
+    row "$times" client --mode lat -n 10
+    say "a client that was killed: good"
+}
+
+server_killed() {
+    "$ndkperf" -c 127.0.0.1 -p "$port" --mode rate -D 60 >"$scratch/endless.out" 2>&1 &
+    endless=$!
+    started="$started $endless"
+    wait_until 20 grep -q '#iterations' "$scratch/endless.out" || fail "the client does not begin"
+    kill -KILL "$server"
+    wait "$server" 2>/dev/null || true
+    forget "$server"
+    server=
+    join "$endless" 60
+    expect_status 1 "client whose server was killed"
+    client --mode lat -n 5
+    expect_status 1 "client without a server"
+    expect_text client.err STATUS_CONNECTION_REFUSED "client without a server"
+    say "a server that was killed: good"
+}
+
+once() {
+    serve --once
+    row "$times" client --mode lat -n 10
+    join "$server" 60
+    server=
+    expect_status 0 "a server that ends after its first client"
+}
+
+# wrong TEXT ARGUMENTS...: exit status 2, and a message that has TEXT in it
+wrong() {
+    text=$1
+    shift
+    status=0
+    timeout 20 "$ndkperf" "$@" >"$scratch/wrong.out" 2>"$scratch/wrong.err" || status=$?
+    expect_status 2 "$*"
+    expect_text wrong.err "$text" "$*"
+    [ ! -s "$scratch/wrong.out" ] || fail "$*: something on stdout"
+}
+
+wrong_arguments() {
+    wrong "--server, --client and --self"
+    wrong "not two" -s --self
+    wrong "'65536'" -s -p 65536
+    wrong "'localhost'" -c localhost
+    wrong "'0'" -c 127.0.0.1 -p 0
+    wrong "'17M'" --self -S 17M
+    wrong "'frob'" --self --op frob
+    wrong "send, write, read, send-inv, fastreg" --self --op frob
+    wrong "bw, lat, rate, conn" --self --mode frob
+    wrong "spin, event" --self --wait frob
+    wrong "on or off" --self --crc maybe
+    wrong "one of them" --self -n 5 -D 5
+    wrong "--depth" --self --mode lat -t 5
+    wrong "have 8, need" --self --defer 9 -t 8
+    wrong "--round-robin" --self --round-robin
+    wrong "tells its target nothing" --self --mode lat --op write --wait event
+    wrong "token" --self --op fastreg -S 2
+    wrong "--json" -s --json
+    wrong "--bogus" --self --bogus
+    wrong "-n" --self -n
+    wrong "words" --self 127.0.0.1 words
+    say "wrong arguments: good"
+}
+
+wrong_arguments
+every_one self
+serve
+every_one client
+manners
+printed
+refused
+client_killed
+kill -TERM "$server"
+join_server
+expect_status 0 "server, SIGTERM"
+serve
+server_killed
+once
+say "good"
