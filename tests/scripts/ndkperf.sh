@@ -76,27 +76,34 @@ row() {
 
 # ---- Good runs -----------------------------------------------------------------------------------
 
-# every_one END: each operation in each mode
 every_one() {
-    row "$times" "$1" --mode lat -n 60 --verify
-    row "$times" "$1" --mode lat -n 60 --verify --op write -S 300
-    row "$times" "$1" --mode lat -n 60 --verify --op read -S 70000
-    row "$times" "$1" --mode lat -n 60 --wait event
-    row "$times" "$1" --mode lat -n 60 --verify --round-robin -q 5 -S 1
-    row "$times" "$1" --mode lat -n 30 --op fastreg
-    row "$rates" "$1" --mode bw -n 60 --verify -t 8
-    row "$rates" "$1" --mode bw -n 60 --verify -t 8 --op write -b
-    row "$rates" "$1" --mode bw -n 60 --verify -t 8 --op read -q 3
-    row "$rates" "$1" --mode rate -n 500 --verify --defer 8 -Q 4 -t 16 --wait event -b
-    row "$rates" "$1" --mode rate -n 500 --op write --defer 8 -T 2 -q 3 --inline 64
-    row "$rates" "$1" --mode rate -n 100 --op fastreg -q 2 -t 4
-    row "$rates" "$1" --mode rate -n 100 --op send-inv --wait event
-    row "$rates" "$1" --mode rate -n 100 --op fastreg --no-reg
-    "$1" --json --mode conn -n 20 -q 4
-    expect_status 0 "$1 --mode conn"
+    row "$times" client --mode lat -n 60 --verify
+    row "$times" client --mode lat -n 60 --verify --op write -S 300
+    row "$times" client --mode lat -n 60 --verify --op read -S 70000
+    row "$times" client --mode lat -n 60 --verify --round-robin -q 5 -S 1
+    row "$times" client --mode lat -n 30 --op fastreg
+    row "$rates" client --mode bw -n 60 --verify -t 8
+    row "$rates" client --mode bw -n 60 --verify -t 8 --op write -b
+    row "$rates" client --mode bw -n 60 --verify -t 8 --op read -q 3
+    row "$rates" client --mode rate -n 500 --verify --defer 8 -Q 4 -t 16 --wait event -b
+    row "$rates" client --mode rate -n 500 --op write --defer 8 -T 2 -q 3 --inline 64
+    row "$rates" client --mode rate -n 100 --op fastreg -q 2 -t 4
+    row "$rates" client --mode rate -n 100 --op send-inv --wait event
+    row "$rates" client --mode rate -n 100 --op fastreg --no-reg
+    client --json --mode conn -n 20 -q 4
+    expect_status 0 "--mode conn"
     # shellcheck disable=SC2086
     has_json 1 conns_per_s $times
-    say "every operation, $1: good"
+    say "every operation: good"
+}
+
+both_in_one() {
+    row "$times" self --mode lat -n 60 --verify
+    row "$rates" self --mode bw -n 60 --verify -t 8 --op write -b --wait event
+    row "$rates" self --mode rate -n 100 --op fastreg
+    self --json --mode conn -n 10
+    expect_status 0 "--self --mode conn"
+    say "both ends in one process: good"
 }
 
 manners() {
@@ -115,7 +122,7 @@ manners() {
 }
 
 printed() {
-    client --all --mode bw --op write -n 4 -t 2 --json --plot "$scratch/curve.svg"
+    client --all --mode bw --op write -n 2 --warmup 0 -t 2 --json --plot "$scratch/curve.svg"
     expect_status 0 "--all"
     # shellcheck disable=SC2086
     has_json 23 size $rates
@@ -229,9 +236,9 @@ wrong_arguments() {
 }
 
 wrong_arguments
-every_one self
+both_in_one
 serve
-every_one client
+every_one
 manners
 printed
 refused

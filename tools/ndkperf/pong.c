@@ -212,11 +212,7 @@ bool pong_step(struct worker *worker, const NDK_RESULT_EX *results, ULONG count)
  * The octet is written by another thread, or by the process behind a connection whose progress is
  * inline; that it changes is the message. Nothing orders the two for a thread sanitizer.
  */
-#if defined(__clang__) || defined(__GNUC__)
-__attribute__((no_sanitize("thread"), noinline))
-#endif
-static uint8_t
-look(const UCHAR *octet)
+__attribute__((no_sanitize("thread"), noinline)) static uint8_t look(const UCHAR *octet)
 {
     return __atomic_load_n(octet, __ATOMIC_ACQUIRE);
 }
