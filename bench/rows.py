@@ -83,13 +83,13 @@ def growth(count):
 # ---- one way -------------------------------------------------------------------------------------
 
 def sends(name, work, gather, crc, peers, checks):
-    """One a sendmsg, or chains of so many."""
-    chain = ("--defer", gather, "-t", 128, "-Q", gather) if gather > 1 else ("-t", 128)
+    """One a sendmsg, or chains of so many; deep enough that receives do not run out."""
+    chain = ("--defer", gather, "-Q", gather) if gather > 1 else ()
     return Row(name, work, "M/s",
                from_floor("rate_Mps", "--wait", "spin", "--size", 64, "--gather", gather, "--crc",
                           crc, "send"),
                from_ndkperf("rate_Mps", "--op", "send", "--mode", "rate", "-S", 64, "--crc", crc,
-                            *chain, *POLLED), peers, checks)
+                            "-t", 1024, *chain, *POLLED), peers, checks)
 
 
 SEND_PEERS = {
@@ -112,7 +112,8 @@ def writes(name, size, depth, crc, fpdu, gather, peers, bound):
                from_floor("MBps", "--size", size, "--fpdu", fpdu, "--gather", gather, "--crc", crc,
                           "write"),
                from_ndkperf("bw_avg_MBps", "--op", "write", "--mode", "bw", "-S", size, "-t", depth,
-                            "--defer", gather, "--crc", crc, "--fpdu", fpdu + TAGGED, *POLLED), peers,
+                            "--defer", gather, "--crc", crc, "--fpdu", fpdu + TAGGED, *POLLED),
+               peers,
                [Check("floor", ">=", bound)])
 
 
@@ -124,11 +125,14 @@ def write_peers(size, window, count):
     }
 
 
-def reads(name, size, limit, unit, floor_key, key, mode, checks):
-    return Row(name, f"{text_of(size)} reads, {limit} at once, CRC off", unit,
+def reads(name, size, limit, chain, unit, floor_key, key, mode, checks):
+    """`limit` requests are under way; twice as many are posted, in chains of `chain`."""
+    chains = f", DEFER chains of {chain}" if chain > 1 else ""
+    return Row(name, f"{text_of(size)} reads, {limit} at once{chains}, CRC off", unit,
                from_floor(floor_key, "--wait", "spin", "--size", size, "--window", limit, "read"),
-               from_ndkperf(key, "--op", "read", "--mode", mode, "-S", size, "-t", limit,
-                            "--reads", limit, "--crc", "off", "--fpdu", 65400 + TAGGED, *POLLED),
+               from_ndkperf(key, "--op", "read", "--mode", mode, "-S", size, "-t",
+                            2 * limit, "--defer", chain, "--reads", limit, "--crc", "off",
+                            "--fpdu", 65400 + TAGGED, *POLLED),
                {"fabric": from_fabric(floor_key, "--wait", "spin", "--size", size, "--window",
                                       limit, "read")}, checks)
 
@@ -185,8 +189,9 @@ ROWS = [
     writes("write-4k", 4 * KIB, 64, "off", 65400, 1, write_peers(4 * KIB, 64, 100000), 0.85),
     writes("write-4k-chain", 4 * KIB, 64, "off", 65400, 16, None, 0.85),
     writes("write-4k-chain-crc", 4 * KIB, 64, "on", 65400, 16, None, 0.85),
-    reads("read-1m", MIB, 16, "MB/s", "MBps", "bw_avg_MBps", "bw", [Check("floor", ">=", 0.85)]),
-    reads("read-64", 64, 32, "M/s", "rate_Mps", "rate_Mps", "rate", [Check("value", ">=", 1.0)]),
+    reads("read-1m", MIB, 16, 1, "MB/s", "MBps", "bw_avg_MBps", "bw", [Check("floor", ">=", 0.85)]),
+    reads("read-64", 64, 32, 16, "M/s", "rate_Mps", "rate_Mps", "rate",
+          [Check("value", ">=", 1.0)]),
     registration(),
     connects("connect", "connect, accept, disconnect, one at a time", 1),
     connects("connect-64", "connect, accept, disconnect, 64 at once", 64),
