@@ -4,6 +4,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -192,6 +193,45 @@ static void no_entry_has_two_owners_or_is_lost(void **state)
     assert_int_equal(ExQueryDepthSList(&p.stack), ITEMS);
 }
 
+/* Who calls while another thread has the lock waits for it. */
+struct waiter {
+    struct pool pool;
+    LIST_ENTRY entry;
+    atomic_bool begun, over;
+};
+
+static void insert_under_lock(void *arg)
+{
+    struct waiter *w = arg;
+
+    atomic_store(&w->begun, true);
+    ExInterlockedInsertHeadList(&w->pool.list, &w->entry, &w->pool.lock);
+    atomic_store(&w->over, true);
+}
+
+static void the_lock_is_waited_for(void **state)
+{
+    struct os_thread *thread;
+    struct waiter w;
+    KIRQL old;
+
+    (void)state;
+    memset(&w, 0, sizeof w);
+    InitializeListHead(&w.pool.list);
+    KeInitializeSpinLock(&w.pool.lock);
+    KeAcquireSpinLock(&w.pool.lock, &old);
+    assert_int_equal(os_thread_start(&thread, "insert", insert_under_lock, &w), 0);
+    while (!atomic_load(&w.begun))
+        os_sleep_us(100);
+    for (int i = 0; i < 100 && !atomic_load(&w.over); i++)
+        os_sleep_us(500);
+    assert_false(atomic_load(&w.over));
+    assert_true(IsListEmpty(&w.pool.list));
+    KeReleaseSpinLock(&w.pool.lock, old);
+    os_thread_join(thread);
+    assert_ptr_equal(RemoveHeadList(&w.pool.list), &w.entry);
+}
+
 /* ---- spoiled lists --------------------------------------------------------------------------- */
 
 static void remove_twice(void *arg)
@@ -239,6 +279,7 @@ int main(void)
         cmocka_unit_test(single_links_are_a_stack),
         cmocka_unit_test(interlocked_calls_tell_what_was_there),
         cmocka_unit_test(sequenced_lists_count),
+        cmocka_unit_test(the_lock_is_waited_for),
         cmocka_unit_test(no_entry_has_two_owners_or_is_lost),
         cmocka_unit_test(a_spoiled_list_is_a_bug_check),
     };
