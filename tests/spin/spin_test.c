@@ -268,6 +268,8 @@ static void open_world(struct world *world, unsigned number, const char *common)
                                          ",p2p=0,nudge_ms=1",
                                          ",mpa_revision=1",
                                          ",staging_cap=65544",
+                                         ",progress=inline",
+                                         ",progress=inline,tcp_buffer=32768",
                                          ",max_pending_connects=2"};
     unsigned completion = draw(3), extra = draw(sizeof extras / sizeof extras[0]);
     char options[256];
