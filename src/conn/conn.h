@@ -43,6 +43,10 @@ struct conn_ops {
     enum access_result (*map)(void *qp, uint32_t token, uint64_t address, uint32_t length,
                               uint32_t need, struct access *hold, struct os_iov *pieces,
                               int *count);
+    /* Another range of what is held, for the same need. False: not this way (out of bounds, or too
+     * many pieces): map() it, which says why. */
+    bool (*map_again)(const struct access *hold, uint64_t address, uint32_t length,
+                      struct os_iov *pieces, int *count);
     void (*unmap)(void *qp, struct access *hold);
     /* A reason in words for what ends the connection, kept at the queue pair. */
     void (*note)(void *qp, const char *text);

@@ -109,6 +109,20 @@ enum conn_meaning { MEANING_LOCAL, MEANING_PLACED, MEANING_ACKED };
 
 struct conn_batch; /* tx.c */
 
+/*
+ * The region of the last small payload, held on: the next one is mostly of the same, and is then
+ * checked for its range alone. Of one owner, who drops it before anything is told to complete,
+ * before an invalidation (which would wait for it) and before a system call. hold.slot NULL: none.
+ */
+struct conn_reuse {
+    struct access hold;
+    uint32_t token, need;
+};
+enum access_result conn_reuse_map(struct conn *conn, struct conn_reuse *reuse, uint32_t token,
+                                  uint64_t address, uint32_t length, uint32_t need,
+                                  struct os_iov *pieces, int *count);
+void conn_reuse_drop(struct conn *conn, struct conn_reuse *reuse);
+
 /* Octets between two turns of the receive owner (partial.c). */
 struct conn_partial {
     uint8_t *octets;
@@ -137,6 +151,7 @@ struct conn_rx {
     struct iwarp_track_read read;
     bool read_active;
     uint32_t read_sge, read_sge_offset;
+    struct conn_reuse reuse; /* during rx_parse() only */
     struct conn_partial partial;
     /* an invalidation is waited for: of the Send in `current`, or of a finished Read */
     bool waiting;

@@ -21,6 +21,7 @@
 
 void rx_run_flush(struct conn *conn, struct rx_run *run)
 {
+    conn_reuse_drop(conn, &conn->rx.reuse); /* who is told may deregister */
     if (run->count) {
         meaning_received(conn);
         conn->ops->complete_receives(conn->qp, run->list, run->count);
@@ -94,6 +95,7 @@ static void read_done(struct conn *conn, struct rx_run *run, struct conn_read *r
             !RED("read-invalidation-ignored")) {
             bool pending = false;
 
+            conn_reuse_drop(conn, &conn->rx.reuse);
             if (conn->ops->invalidate(conn->qp, wr->sge[0].token, false, &pending) != ACCESS_OK)
                 status = STATUS_INVALID_DEVICE_REQUEST;
             if (pending) { /* the Read completes when the last access has ended */
@@ -311,6 +313,7 @@ static size_t rx_parse(struct conn *conn, struct rx_run *run, const uint8_t *oct
         if (!run->stop || (conn->rx.waiting && RED("placed-before-invalidation")))
             conn->frames_in++;
     }
+    conn_reuse_drop(conn, &conn->rx.reuse);
     atomic_fetch_add_explicit(&conn->counters->in_frames, frames, memory_order_relaxed);
     return at;
 }

@@ -162,6 +162,7 @@ void rx_send_in(struct conn *conn, struct rx_run *run, const struct iwarp_segmen
     if (iwarp_opcode_invalidates(segment->opcode) && !RED("remote-invalidation-ignored")) {
         bool pending = false;
 
+        conn_reuse_drop(conn, &rx->reuse);
         if (conn->ops->invalidate(conn->qp, segment->inv_stag, true, &pending) != ACCESS_OK) {
             receive_failed(conn, run, STATUS_ACCESS_VIOLATION, IWARP_ERR_PROT_INVALIDATE, segment);
             return;

@@ -181,6 +181,7 @@ static void local_run(struct conn *conn, struct conn_batch *b)
     struct conn_wr *wr = tx->wr;
     NTSTATUS status;
 
+    conn_reuse_drop(conn, &b->reuse); /* an invalidation would wait for it */
     /* Taken first: one that pends may be finished and retired by another thread at once. */
     conn_queue_advance(conn->initiator);
     tx->wr = NULL;
@@ -526,6 +527,7 @@ static bool batch_build(struct conn *conn, struct conn_batch *b)
             break;
         tx->answer_turn = !tx->answer_turn;
     }
+    conn_reuse_drop(conn, &b->reuse);
     return b->octets != 0 || b->mark_count != 0;
 }
 

@@ -14,6 +14,7 @@ void tx_batch_init(struct conn_batch *b)
     b->hold_count = 0;
     b->copy_count = 0;
     b->frame_count = 0;
+    b->reuse.hold.slot = NULL;
 }
 
 void tx_batch_release(struct conn_batch *b, struct conn *conn)
@@ -81,6 +82,28 @@ void tx_frame_add(struct tx_frame *f, const void *data, size_t len)
     f->run_len = len;
 }
 
+/* Small payload: copied into the arena. */
+static enum access_result payload_small(struct conn *conn, struct conn_batch *b, struct tx_frame *f,
+                                        uint32_t token, uint64_t address, uint32_t length,
+                                        uint32_t need)
+{
+    struct os_iov pieces[PIECES_MAX];
+    int count = PIECES_MAX;
+    enum access_result result =
+        conn_reuse_map(conn, &b->reuse, token, address, length, need, pieces, &count);
+    uint8_t *copy, *at;
+
+    if (result != ACCESS_OK)
+        return result;
+    copy = at = tx_batch_take(b, length);
+    for (int i = 0; i < count; i++) {
+        memcpy(at, pieces[i].base, pieces[i].len);
+        at += pieces[i].len;
+    }
+    tx_frame_add(f, copy, length);
+    return ACCESS_OK;
+}
+
 /* Appends length octets at address of the region token names. */
 enum access_result tx_batch_payload(struct conn *conn, struct conn_batch *b, struct tx_frame *f,
                                     uint32_t token, uint64_t address, uint32_t length,
@@ -94,12 +117,12 @@ enum access_result tx_batch_payload(struct conn *conn, struct conn_batch *b, str
 
     if (length == 0)
         return ACCESS_OK;
+    if (length <= COPY_MAX && b->arena_used + length + 16 <= BATCH_ARENA)
+        return payload_small(conn, b, f, token, address, length, need);
     result = conn->ops->map(conn->qp, token, address, length, need, &hold, pieces, &count);
     if (result != ACCESS_OK)
         return result;
-    if (length <= COPY_MAX && b->arena_used + length + 16 <= BATCH_ARENA) {
-        copy = tx_batch_take(b, length);
-    } else if (answer && conn->crc) {
+    if (answer && conn->crc) {
         copy = malloc(length);
         if (!copy) {
             conn->ops->unmap(conn->qp, &hold);

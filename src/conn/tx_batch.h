@@ -39,6 +39,7 @@ struct conn_batch {
     unsigned hold_count;
     unsigned copy_count;
     unsigned frame_count;
+    struct conn_reuse reuse; /* of small payload, while the batch is built */
     struct os_iov iov[BATCH_IOV];
     bool answer[BATCH_IOV]; /* this piece is an answer's source, held by reference */
     struct batch_mark marks[BATCH_MARKS];

@@ -420,3 +420,11 @@ int mem_pieces(const struct access *access, uint64_t address, uint64_t length, s
     }
     return count;
 }
+
+int mem_again(const struct access *access, uint64_t address, uint64_t length, struct os_iov *out,
+              int max)
+{
+    if (range_check(access->region, address, length) != ACCESS_OK && !RED("mem-again-unchecked"))
+        return -1;
+    return mem_pieces(access, address, length, out, max);
+}
