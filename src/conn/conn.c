@@ -166,6 +166,8 @@ static void hold_fired(struct engine_timer *timer)
 {
     struct conn *conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, hold_timer));
 
+    /* Before the kick: whoever saw it armed meanwhile is kicked and looks again. */
+    atomic_store(&conn->hold_armed, false);
     conn_kick(&conn->rx.dir, 0);
     conn_unref(conn);
 }
@@ -197,10 +199,15 @@ bool conn_first_fpdu_waits(struct conn *conn)
 
 void conn_hold_timer(struct conn *conn, uint32_t ms)
 {
+    /*
+     * Armed already, it fires earlier than needed, and the owner arms it for the rest. To move it
+     * at each Send that waits for a moment would wake the shard for each.
+     */
     if (ms) {
-        if (!engine_timer_set(&conn->hold_timer, (uint64_t)ms * 1000))
+        if (!atomic_exchange(&conn->hold_armed, true) &&
+            !engine_timer_set(&conn->hold_timer, (uint64_t)ms * 1000))
             conn_ref(conn);
-    } else if (engine_timer_cancel(&conn->hold_timer)) {
+    } else if (atomic_load(&conn->hold_armed) && engine_timer_cancel(&conn->hold_timer)) {
         conn_unref(conn);
     }
 }

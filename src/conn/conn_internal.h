@@ -126,7 +126,8 @@ void conn_reuse_drop(struct conn *conn, struct conn_reuse *reuse);
 /* Octets between two turns of the receive owner (partial.c). */
 struct conn_partial {
     uint8_t *octets;
-    uint32_t length, room; /* octets that stand there, that have room */
+    uint32_t start;        /* how many at the front were used already */
+    uint32_t length, room; /* octets that stand there behind them; room for all of them */
     bool held;             /* perhaps in the list */
     bool told;             /* the reason was left at the queue pair */
     /* the list of all that hold octets; its lock */
@@ -256,6 +257,7 @@ struct conn {
     struct engine_timer timer;
     uint64_t timer_due_us;
     struct engine_timer hold_timer;  /* holdback_ms */
+    atomic_bool hold_armed;          /* it will fire; it stays so when the hold is over */
     struct engine_timer first_timer; /* first_fpdu_delay_us */
     uint64_t first_fpdu_us;          /* active: not before; set with the Reply */
     struct engine_timer nudge_timer; /* nudge_ms */
@@ -345,6 +347,9 @@ size_t partial_load(struct conn *conn, uint8_t *staging);
 /* Keeps what could not be used; progress: an FPDU was processed since the last time. May reset a
  * connection, this one included. */
 void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool progress);
+/* What is kept, where it stands; and the first of it were used. May reset a connection. */
+const uint8_t *partial_octets(const struct conn *conn, size_t *length);
+void partial_use(struct conn *conn, size_t used);
 void partial_drop(struct conn *conn);
 /* place.c: copies octets into a request's SGEs from where *sge and *offset stand. */
 enum access_result place_scatter(struct conn *conn, const struct conn_wr *wr, uint32_t *sge,

@@ -9,7 +9,10 @@
  *
  * While an FPDU is incomplete its octets stay in the buffer, and those that come are added to it:
  * the whole goes back to a staging area once, when its last octet is there. The buffer has room for
- * at most half as much again as stands in it; what is counted is what stands in it.
+ * at most half as much again as stands in it; what is counted is what stands in it. Where a whole
+ * FPDU waits, for a receive or an invalidation, those behind it are looked at where they stand, one
+ * receive that is posted after the other, and never copied back: the buffer shrinks when less than
+ * half of it is left.
  *
  * Invariants: every connection that holds octets stands in the list, the one without progress for
  * the longest time first; `total` is the sum of what they hold. One that is chosen leaves both at
@@ -135,7 +138,7 @@ size_t partial_missing(const struct conn *conn)
     if (p->length < IWARP_FPDU_LENGTH_LEN || RED("partial-copied-each-turn"))
         return 0;
     /* Without its CRC: only the size is asked for. */
-    if (iwarp_fpdu_parse(p->octets, p->length, false, &fpdu) != IWARP_MORE)
+    if (iwarp_fpdu_parse(p->octets + p->start, p->length, false, &fpdu) != IWARP_MORE)
         return 0;
     return fpdu.size - p->length;
 }
@@ -147,7 +150,7 @@ bool partial_append(struct conn *conn, const uint8_t *octets, size_t length)
     struct conn_partial *p = &conn->rx.partial;
     size_t whole = p->length + partial_missing(conn);
 
-    if (p->room - p->length < length) {
+    if (p->room - p->start - p->length < length) {
         size_t room = p->length + length + p->length / 2 + 64;
         uint8_t *grown = malloc(room < whole ? room : whole);
 
@@ -155,12 +158,13 @@ bool partial_append(struct conn *conn, const uint8_t *octets, size_t length)
             conn_end_no_memory(conn);
             return false;
         }
-        copy(grown, p->octets, p->length);
+        copy(grown, p->octets + p->start, p->length);
         free(p->octets);
         p->octets = grown;
+        p->start = 0;
         p->room = (uint32_t)(room < whole ? room : whole);
     }
-    copy(p->octets + p->length, octets, length);
+    copy(p->octets + p->start + p->length, octets, length);
     p->length += (uint32_t)length;
     account(conn, p->length, false);
     return true;
@@ -172,10 +176,10 @@ size_t partial_load(struct conn *conn, uint8_t *staging)
     size_t length = p->length;
 
     if (length)
-        copy(staging, p->octets, length);
+        copy(staging, p->octets + p->start, length);
     free(p->octets);
     p->octets = NULL;
-    p->length = p->room = 0;
+    p->start = p->length = p->room = 0;
     return RED("partial_fpdu_lost") ? 0 : length;
 }
 
@@ -195,9 +199,39 @@ void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool 
         return;
     }
     copy(p->octets, octets, length);
+    p->start = 0;
     p->length = p->room = (uint32_t)length;
     p->held = true;
     account(conn, (uint32_t)length, progress);
+}
+
+const uint8_t *partial_octets(const struct conn *conn, size_t *length)
+{
+    *length = conn->rx.partial.length;
+    return conn->rx.partial.octets + conn->rx.partial.start;
+}
+
+void partial_use(struct conn *conn, size_t used)
+{
+    struct conn_partial *p = &conn->rx.partial;
+    uint8_t *fitting;
+
+    p->start += (uint32_t)used;
+    p->length -= (uint32_t)used;
+    if (p->length == 0) {
+        partial_drop(conn);
+        return;
+    }
+    if (p->start > p->length) { /* each octet is moved once at most, all in all */
+        copy(p->octets, p->octets + p->start, p->length);
+        p->start = 0;
+        fitting = realloc(p->octets, p->length);
+        if (fitting) {
+            p->octets = fitting;
+            p->room = p->length;
+        }
+    }
+    account(conn, p->length, used != 0);
 }
 
 void partial_drop(struct conn *conn)
@@ -207,7 +241,7 @@ void partial_drop(struct conn *conn)
 
     free(p->octets);
     p->octets = NULL;
-    p->length = p->room = 0;
+    p->start = p->length = p->room = 0;
     if (!p->held)
         return;
     p->held = false;

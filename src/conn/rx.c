@@ -430,6 +430,7 @@ struct rx_stage {
     size_t missing; /* not 0: octets [0, have) are still in the connection's buffer (partial.c), the
                        beginning of an FPDU that lacks so many */
     bool progress;  /* an FPDU was processed */
+    bool kept;      /* nothing is here: what waits stays in the connection's buffer */
 };
 
 static void stage_parse(struct conn *conn, struct rx_run *run, struct rx_stage *stage)
@@ -444,15 +445,31 @@ static void stage_parse(struct conn *conn, struct rx_run *run, struct rx_stage *
 
 static void stage_begin(struct conn *conn, struct rx_run *run, struct rx_stage *stage)
 {
+    const uint8_t *octets;
+    size_t length;
+
     stage->octets = engine_staging();
-    stage->progress = false;
+    stage->have = 0;
+    stage->progress = stage->kept = false;
     stage->missing = partial_missing(conn);
     if (stage->missing) {
         stage->have = conn->rx.partial.length;
         return;
     }
+    /* Behind a Send that waited, perhaps many whole FPDUs: where they stand, until one waits again
+     * or is not whole. */
+    octets = partial_octets(conn, &length);
+    if (length && !RED("partial-copied-each-receive")) {
+        size_t used = rx_parse(conn, run, octets, length);
+
+        partial_use(conn, used);
+        stage->kept = run->stop;
+        stage->progress = used != 0;
+    }
+    if (stage->kept)
+        return;
     stage->have = partial_load(conn, stage->octets);
-    if (stage->have)
+    if (stage->have && RED("partial-copied-each-receive"))
         stage_parse(conn, run, stage);
 }
 
@@ -522,7 +539,7 @@ bool rx_work(struct conn *conn)
         if ((size_t)n < room && !atomic_load(&conn->hangup))
             break; /* drained; what comes later is a new edge */
     }
-    if (!stage.missing && (!run.stop || conn->rx.waiting || run.hold))
+    if (!stage.missing && !stage.kept && (!run.stop || conn->rx.waiting || run.hold))
         partial_keep(conn, stage.octets, stage.have, stage.progress);
     run_end(conn, &run);
     return more;
@@ -530,8 +547,8 @@ bool rx_work(struct conn *conn)
 
 void rx_end(struct conn *conn)
 {
+    conn_hold_timer(conn, 0);
     if (conn->rx.holding) {
-        conn_hold_timer(conn, 0);
         if (!RED("srq-end-keeps-waiting"))
             conn->ops->stop_waiting(conn->qp);
     }

@@ -61,19 +61,24 @@ static bool hold_back(struct conn *conn)
 bool rx_hold_over(struct conn *conn)
 {
     struct conn_rx *rx = &conn->rx;
+    uint64_t now;
     bool over;
 
     if (!rx->holding)
         return true;
-    over = os_now_us() >= rx->hold_until_us && !RED("hold-for-ever");
+    now = os_now_us();
+    over = now >= rx->hold_until_us && !RED("hold-for-ever");
     if (!rx_receive_next(conn, !over)) {
-        if (!over)
+        if (!over) {
+            /* In milliseconds, not before: the timer may have been of an earlier Send. */
+            if (now < rx->hold_until_us)
+                conn_hold_timer(conn, (uint32_t)((rx->hold_until_us - now) / 1000 + 1));
             return false;
+        }
         rx->hold_spent = true;
     }
     rx->holding = false;
     atomic_store(&conn->held, false);
-    conn_hold_timer(conn, 0);
     return true;
 }
 

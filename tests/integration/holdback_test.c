@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "conn/conn.h"
 #include "regions.h"
 
 #define SIZE   (1u << 20)
@@ -92,6 +93,29 @@ static void arrives_when_a_receive_is_posted(void **state)
 }
 
 /* What is behind the held Send waits; the other direction and other connections do not. */
+/* Many Sends wait, and receives come one at a time: each Send is looked at where it stands. Once
+ * all of them were copied to and fro for each receive. */
+static void a_backlog_is_not_copied_for_each_receive(void **state)
+{
+    enum { MANY = 1024, LENGTH = 200, OCTETS = MANY * (LENGTH + 24) };
+    struct bed bed;
+    unsigned long long before;
+
+    (void)state;
+    bed_open(&bed, LONG, SIZE, ALL_RIGHTS);
+    fill(bed.client.data, SIZE, 9);
+    before = conn_partial_copied();
+    for (unsigned i = 0; i < MANY; i += END_DEPTH / 2) {
+        sends(&bed, END_DEPTH / 2, LENGTH);
+        sent(&bed, 0, END_DEPTH / 2, STATUS_SUCCESS);
+    }
+    nothing_happened(&bed, "a backlog");
+    received(&bed, 0, MANY, LENGTH);
+    assert_true(conn_partial_copied() - before <= 6ull * OCTETS);
+    assert_true(check(bed.client.data, SIZE, 9));
+    bed_close(&bed);
+}
+
 static void others_go_on(void **state)
 {
     struct bed held, other;
@@ -388,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH_MODES(arrives_when_a_receive_is_posted),
+        BOTH_MODES(a_backlog_is_not_copied_for_each_receive),
         BOTH_MODES(others_go_on),
         BOTH_MODES(posted_at_the_very_moment),
         BOTH_MODES(expires_in_time),
