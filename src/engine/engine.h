@@ -74,8 +74,9 @@ struct engine_config {
 };
 
 /*
- * Starts the process's shards with the first call, counts further ones. config is looked at by the
- * first call only (NULL: defaults). 0 or -errno (nothing started then).
+ * Starts the process's shards with the first call, counts further ones. The first one's config
+ * counts (NULL: defaults); of further ones more spinning is taken over, by all shards, until the
+ * last put. 0 or -errno (nothing started then).
  */
 int engine_get(const struct engine_config *config);
 /* Drops one count; the last one runs what is still deferred, until nothing makes anything new, then

@@ -26,9 +26,10 @@ struct engine_batch {
 
 struct engine_shard {
     unsigned index;
-    bool stepped, adaptive;
-    bool spin_pays; /* adaptive: the last wait ended within spin_us; shard's thread */
-    uint32_t spin_us;
+    bool stepped;
+    bool spin_pays;       /* adaptive: the last wait ended within spin_us; shard's thread */
+    atomic_bool adaptive; /* with spin_us: engine_get() */
+    atomic_uint spin_us;
     struct os_poll *set;
     struct os_thread *thread;
     uint8_t *staging;

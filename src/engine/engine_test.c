@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 #include "os/os_testing.h"
 
 static const struct engine_config stepped = {.shards = 2, .stepped = true};
@@ -578,12 +578,39 @@ static void misuse_aborts(void **state)
     }
 }
 
+/* The first start decides how many shards there are; how long they spin, whoever wants most. */
+static void later_ones_may_ask_for_more_spinning(void **state)
+{
+    const struct engine_config adaptive = {.spin_us = 50, .adaptive = true};
+    const struct engine_config longer = {.spin_us = 70, .adaptive = true}, always = {.spin_us = 60};
+
+    (void)state;
+    assert_int_equal(engine_get(&stepped), 0);
+    assert_int_equal(atomic_load(&engine_shard_at(1)->spin_us), 0);
+    assert_int_equal(engine_get(&adaptive), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(atomic_load(&engine_shard_at(i)->spin_us), 50);
+        assert_true(atomic_load(&engine_shard_at(i)->adaptive));
+    }
+    assert_int_equal(engine_get(NULL), 0);
+    assert_int_equal(engine_get(&longer), 0);
+    assert_int_equal(atomic_load(&engine_shard_at(0)->spin_us), 70);
+    assert_int_equal(engine_get(&always), 0);
+    assert_int_equal(atomic_load(&engine_shard_at(0)->spin_us), 70);
+    assert_false(atomic_load(&engine_shard_at(0)->adaptive));
+    assert_int_equal(engine_get(&adaptive), 0);
+    assert_false(atomic_load(&engine_shard_at(1)->adaptive));
+    for (unsigned i = 0; i < 6; i++)
+        engine_put();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misuse_aborts), /* first: while this process has one thread */
         cmocka_unit_test(start_stop),
         cmocka_unit_test(counted),
+        cmocka_unit_test(later_ones_may_ask_for_more_spinning),
         cmocka_unit_test(failed_start),
         cmocka_unit_test(gets_of_many_threads),
         cmocka_unit_test(put_drains),

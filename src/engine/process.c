@@ -95,15 +95,31 @@ static int shards_start(const struct engine_config *config)
     return 0;
 }
 
+/* count_lock held. Who asks for more spinning than there is gets it, for all. */
+static void spin_more(const struct engine_config *config)
+{
+    for (unsigned i = 0; config && config->spin_us && i < shard_count; i++) {
+        struct engine_shard *s = shards[i];
+        uint32_t have = atomic_load(&s->spin_us);
+
+        if (!config->adaptive || have == 0)
+            atomic_store(&s->adaptive, config->adaptive);
+        if (config->spin_us > have && !RED("engine-later-spin-ignored"))
+            atomic_store(&s->spin_us, config->spin_us);
+    }
+}
+
 /* One more count if there is one already. */
-static bool count_further(void)
+static bool count_further(const struct engine_config *config)
 {
     bool running;
 
     os_mutex_lock(&count_lock);
     running = engine_count > 0;
-    if (running)
+    if (running) {
         engine_count++;
+        spin_more(config);
+    }
     os_mutex_unlock(&count_lock);
     return running;
 }
@@ -113,9 +129,9 @@ int engine_get(const struct engine_config *config)
     int rc = 0;
 
     if (engine_thread.self)
-        return count_further() ? 0 : -ESHUTDOWN;
+        return count_further(config) ? 0 : -ESHUTDOWN;
     os_mutex_lock(&transition_lock);
-    if (!count_further()) {
+    if (!count_further(config)) {
         rc = shards_start(config);
         if (rc == 0) {
             os_mutex_lock(&count_lock);

@@ -103,19 +103,22 @@ static int64_t shard_shorten(struct engine_shard *s, int64_t wait_us)
 /* Is it worth trying? A shard without a descriptor is woken by others only. */
 static bool shard_spins(struct engine_shard *s)
 {
-    if (s->spin_us == 0 || (s->adaptive && !s->spin_pays))
+    bool adaptive = atomic_load_explicit(&s->adaptive, memory_order_relaxed);
+
+    if (atomic_load_explicit(&s->spin_us, memory_order_relaxed) == 0 || (adaptive && !s->spin_pays))
         return false;
-    return !s->adaptive || atomic_load_explicit(&s->watches, memory_order_relaxed) != 0;
+    return !adaptive || atomic_load_explicit(&s->watches, memory_order_relaxed) != 0;
 }
 
 /* Polls awake for up to spin_us; true when there is something to do (or nothing to wait for). */
 static bool shard_spin(struct engine_shard *s, struct engine_batch *batch, int64_t max_wait_us)
 {
     int64_t wait_us = shard_shorten(s, max_wait_us);
+    int64_t spin_us = (int64_t)atomic_load_explicit(&s->spin_us, memory_order_relaxed);
     uint64_t until;
 
-    if (wait_us < 0 || wait_us > (int64_t)s->spin_us)
-        wait_us = (int64_t)s->spin_us;
+    if (wait_us < 0 || wait_us > spin_us)
+        wait_us = spin_us;
     until = os_now_us() + (uint64_t)wait_us;
     do {
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, 0);
@@ -133,7 +136,8 @@ static void shard_wait(struct engine_shard *s, struct engine_batch *batch, int64
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, 0);
     } else if (!shard_spins(s) || !shard_spin(s, batch, max_wait_us)) {
         int64_t wait_us = max_wait_us;
-        uint64_t began = s->adaptive ? os_now_us() : 0;
+        bool adaptive = atomic_load_explicit(&s->adaptive, memory_order_relaxed);
+        uint64_t began = adaptive ? os_now_us() : 0;
 
         if (RED("engine-check-before-awake")) {
             wait_us = shard_shorten(s, wait_us);
@@ -144,8 +148,9 @@ static void shard_wait(struct engine_shard *s, struct engine_batch *batch, int64
             wait_us = shard_shorten(s, wait_us);
         batch->count = os_poll_wait(s->set, batch->events, ENGINE_BATCH, wait_us);
         atomic_store(&s->awake, 1);
-        if (s->adaptive) /* a wake-up alone takes about as long as a spin does */
-            s->spin_pays = os_now_us() - began < 2 * (uint64_t)s->spin_us;
+        if (adaptive) /* a wake-up alone takes about as long as a spin does */
+            s->spin_pays = os_now_us() - began <
+                           2 * (uint64_t)atomic_load_explicit(&s->spin_us, memory_order_relaxed);
     }
     ENGINE_REQUIRE(batch->count >= 0, "engine: shard %u: wait: failed (errno %d)", s->index,
                    -batch->count);
