@@ -207,8 +207,10 @@ void partial_keep(struct conn *conn, const uint8_t *octets, size_t length, bool 
 
 const uint8_t *partial_octets(const struct conn *conn, size_t *length)
 {
-    *length = conn->rx.partial.length;
-    return conn->rx.partial.octets + conn->rx.partial.start;
+    const struct conn_partial *p = &conn->rx.partial;
+
+    *length = p->length;
+    return p->length ? p->octets + p->start : NULL;
 }
 
 void partial_use(struct conn *conn, size_t used)
