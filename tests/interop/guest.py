@@ -5,6 +5,7 @@ Only the process that is started here is ever ended, by its own handle. Where th
 kernel ends it with this process, however that ends.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -247,7 +248,8 @@ class Guest:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        process.stdin.close()
+        with contextlib.suppress(OSError): # what was said to a guest that had ended already
+            process.stdin.close()
 
     # ---- commands
 

@@ -132,9 +132,17 @@ class Run:
 
     def attempt(self, number, case):
         self.broken = None
+        result = {"name": case.name, "rows": case.rows, "result": "passed", "detail": "",
+                  "ports": []}
         if self.guest is None or not self.guest.alive():
-            self.start_guest()
-        result = {"name": case.name, "rows": case.rows, "result": "passed", "detail": ""}
+            try:
+                self.stop_guest()
+                self.start_guest()
+            except GuestError as error: # of a machine that is too busy for it, say
+                self.broken = str(error)
+                self.stop_guest()
+                result.update(result="failed", detail=self.broken)
+                return result
         began = time.monotonic()
         self.bench.begin(f"{number:02}")
         try:
