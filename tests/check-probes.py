@@ -13,6 +13,7 @@ The build directory is SOFTNDK_BUILD_DIR or build/. Prints what differs, one lin
 """
 
 import collections
+import importlib.util
 import os
 import pathlib
 import re
@@ -20,21 +21,15 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+spec = importlib.util.spec_from_file_location(
+    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
+header_statuses = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(header_statuses)
+ROOT = header_statuses.ROOT
 BUILD = pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build"))
 LIBRARY = BUILD / "lib/libsoftndk.so"
 DOCUMENT = ROOT / "docs/probes.md"
-
-checks = 0
-failures = 0
-
-
-def check(good, text):
-    global checks, failures
-    checks += 1
-    if not good:
-        failures += 1
-        print(text)
 
 
 def skip(why):
@@ -42,7 +37,7 @@ def skip(why):
     sys.exit(77)
 
 
-def documented():
+def documented(report):
     """{name: [argument names]}."""
     found = {}
     for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
@@ -51,11 +46,11 @@ def documented():
             continue
         name = row[1]
         arguments = [argument.strip() for argument in row[2].split(",")]
-        check(name not in found, f"{DOCUMENT.name}: {name} has two rows")
+        report.check(name not in found, f"{DOCUMENT.name}: {name} has two rows")
         if row[4] != "the same":
             # Each is told between semicolons; a parenthesis may hold some of its own.
             told = re.sub(r"\([^)]*\)", "", row[4]).split(";")
-            check(len(told) == len(arguments),
+            report.check(len(told) == len(arguments),
                   f"{DOCUMENT.name}: {name}: have {len(told)} explanations, need {len(arguments)}")
         found[name] = arguments
     return found
@@ -78,23 +73,24 @@ def main():
         skip("readelf is missing (binutils)")
     if not LIBRARY.exists():
         skip(f"{LIBRARY} is not built")
-    told = documented()
+    report = header_statuses.Report()
+    told = documented(report)
     there = built()
-    check(len(told) > 0, f"{DOCUMENT.name}: no row was understood")
+    report.check(len(told) > 0, f"{DOCUMENT.name}: no row was understood")
     if sys.argv[1:] == ["OFF"]:
-        check(not there, f"built without probes, but {sorted(there)} are there")
-        if failures:
+        report.check(not there, f"built without probes, but {sorted(there)} are there")
+        if report.failed:
             return 1
         skip("built without probes (sys/sdt.h is missing, or SOFTNDK_USDT is off)")
     for name, arguments in told.items():
-        check(name in there, f"{name}: described, but not in {LIBRARY.name}")
+        report.check(name in there, f"{name}: described, but not in {LIBRARY.name}")
         for count in there.get(name, []):
-            check(count == len(arguments), f"{name}: have {count} arguments in {LIBRARY.name}, "
+            report.check(count == len(arguments), f"{name}: have {count} arguments in {LIBRARY.name}, "
                   f"need {len(arguments)}: {', '.join(arguments)}")
     for name in there:
-        check(name in told, f"{name}: in {LIBRARY.name}, but no row of {DOCUMENT.name}")
-    print(f"{checks} checks, {failures} failed")
-    return 1 if failures else 0
+        report.check(name in told, f"{name}: in {LIBRARY.name}, but no row of {DOCUMENT.name}")
+    print(f"{report.checks} checks, {report.failed} failed")
+    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":

@@ -10,33 +10,28 @@ SOFTNDK_BUILD_DIR or build/. Prints what differs, one line each, then `N checks,
 status 1 if any failed.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+spec = importlib.util.spec_from_file_location(
+    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
+header_statuses = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(header_statuses)
+ROOT = header_statuses.ROOT
 DOCUMENT = ROOT / "docs/tuning.md"
 COLUMNS = ["Option", "Default", "Range", "Why this default", "Effect"]
-
-checks = 0
-failures = 0
-
-
-def check(good, text):
-    global checks, failures
-    checks += 1
-    if not good:
-        failures += 1
-        print(f"{DOCUMENT.name}: {text}")
 
 
 def cells(line):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def rows():
+def rows(report):
     """{option: [default, range, why, effect]} of all tables that begin with COLUMNS."""
     found = {}
     inside = False
@@ -49,8 +44,8 @@ def rows():
             inside = True
         elif inside and not line.startswith("|---"):
             name = row[0].strip("`")
-            check(name not in found, f"{name} has two rows")
-            check(len(row) == len(COLUMNS) and all(row),
+            report.check(name not in found, f"{name} has two rows")
+            report.check(len(row) == len(COLUMNS) and all(row),
                   f"{name}: have {len(row)} columns, need {len(COLUMNS)}, none of them empty")
             found[name] = row[1:]
     return found
@@ -78,20 +73,21 @@ def options(build):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
                          os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build"))
-    told = rows()
+    report = header_statuses.Report()
+    told = rows(report)
     there = options(build)
-    check(len(there) > 0, "ndkinfo --options was not understood")
+    report.check(len(there) > 0, "ndkinfo --options was not understood")
     for name, (standard, values, unit) in there.items():
-        check(name in told, f"option {name} has no row")
+        report.check(name in told, f"option {name} has no row")
         if name in told:
             want = re.sub(r",\s+", ", ", f"{values} {unit}".strip())
-            check(told[name][0] == standard,
+            report.check(told[name][0] == standard,
                   f"{name}: have default {told[name][0]}, need {standard}")
-            check(told[name][1] == want, f"{name}: have range \"{told[name][1]}\", need \"{want}\"")
+            report.check(told[name][1] == want, f"{name}: have range \"{told[name][1]}\", need \"{want}\"")
     for name in told:
-        check(name in there, f"{name} is no option")
-    print(f"{checks} checks, {failures} failed")
-    return 1 if failures else 0
+        report.check(name in there, f"{name} is no option")
+    print(f"{report.checks} checks, {report.failed} failed")
+    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":

@@ -85,6 +85,18 @@ static void leave(struct end *e)
     os_tcp_close(e->far);
 }
 
+static void join_two(struct end *e, struct end *f)
+{
+    join(e);
+    join(f);
+}
+
+static void leave_two(struct end *e, struct end *f)
+{
+    leave(e);
+    leave(f);
+}
+
 static void send_and_arrive(struct end *e)
 {
     assert_int_equal(test_send(e->far, "x", 1), 1);
@@ -125,8 +137,7 @@ static void without_a_poller_the_shard_serves(void **state)
     struct end e, f;
 
     (void)state;
-    join(&e);
-    join(&f);
+    join_two(&e, &f);
     engine_group_return(group);
     settle();
     e.calls = f.calls = 0;
@@ -135,8 +146,7 @@ static void without_a_poller_the_shard_serves(void **state)
     assert_int_equal(e.octets, 1);
     assert_int_equal(e.holds + e.polls, 0);
     assert_int_equal(f.calls, 0);
-    leave(&e);
-    leave(&f);
+    leave_two(&e, &f);
 }
 
 /* One member: nobody asks which. Several: only those that have something. */
@@ -177,8 +187,7 @@ static void what_came_meanwhile_is_found(void **state)
     struct end e, f;
 
     (void)state;
-    join(&e);
-    join(&f);
+    join_two(&e, &f);
     poll_group();
     assert_true(engine_group_leased(group));
     send_and_arrive(&e);
@@ -186,8 +195,7 @@ static void what_came_meanwhile_is_found(void **state)
     assert_false(engine_group_leased(group));
     shard_calls(&e);
     assert_int_equal(e.octets, 1);
-    leave(&e);
-    leave(&f);
+    leave_two(&e, &f);
 }
 
 /* No poll for a while: the shard takes it back by itself. */
@@ -196,15 +204,13 @@ static void a_forgotten_lease_goes_back(void **state)
     struct end e, f;
 
     (void)state;
-    join(&e);
-    join(&f);
+    join_two(&e, &f);
     poll_group();
     assert_true(engine_group_leased(group));
     send_and_arrive(&f);
     shard_calls(&f);
     assert_false(engine_group_leased(group));
-    leave(&e);
-    leave(&f);
+    leave_two(&e, &f);
 }
 
 /* Without memory to put the set back at once it is put back soon. */
@@ -213,8 +219,7 @@ static void a_return_that_fails_is_made_up(void **state)
     struct end e, f;
 
     (void)state;
-    join(&e);
-    join(&f);
+    join_two(&e, &f);
     poll_group();
     send_and_arrive(&e);
     os_fault_set("poll_add", 1, ENOMEM, false);
@@ -223,8 +228,7 @@ static void a_return_that_fails_is_made_up(void **state)
     assert_true(engine_group_leased(group));
     shard_calls(&e);
     assert_false(engine_group_leased(group));
-    leave(&e);
-    leave(&f);
+    leave_two(&e, &f);
 }
 
 static void the_deleted_are_not_polled(void **state)
@@ -232,8 +236,7 @@ static void the_deleted_are_not_polled(void **state)
     struct end e, f;
 
     (void)state;
-    join(&e);
-    join(&f);
+    join_two(&e, &f);
     poll_group();
     send_and_arrive(&e);
     e.polls = e.holds = 0;

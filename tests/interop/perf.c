@@ -450,7 +450,6 @@ static bool serve(struct perf *p)
 
 static bool be_server(struct perf *p, const char *address)
 {
-    char text[SOFTNDK_ADDRESS_MAX];
     NDK_LISTENER *listener = NULL;
     SOCKADDR_INET local;
     bool good = false;
@@ -463,11 +462,7 @@ static bool be_server(struct perf *p, const char *address)
     KeInitializeEvent(&p->asked, SynchronizationEvent, FALSE);
     if (tool_create_listener(p->adapter, on_connect, p, &listener) &&
         tool_listen(listener, &local, length, false) == STATUS_SUCCESS) {
-        length = sizeof(local);
-        listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&local, &length);
-        softndk_address_to_text((const SOCKADDR *)&local, length, text, sizeof(text));
-        printf("listening on %s\n", text);
-        fflush(stdout);
+        tool_tell_listening(listener);
         good = serve(p);
     }
     close_all(p);

@@ -266,7 +266,6 @@ static int serve(struct talk *t)
 
 static int be_server(struct talk *t, const char *address)
 {
-    char text[SOFTNDK_ADDRESS_MAX];
     NDK_LISTENER *listener = NULL;
     SOCKADDR_INET local;
     int result = TOOL_FAILED;
@@ -279,11 +278,7 @@ static int be_server(struct talk *t, const char *address)
     KeInitializeEvent(&t->asked, SynchronizationEvent, FALSE);
     if (tool_create_listener(t->adapter, on_connect, t, &listener) &&
         tool_listen(listener, &local, length, false) == STATUS_SUCCESS) {
-        length = sizeof(local);
-        listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&local, &length);
-        softndk_address_to_text((const SOCKADDR *)&local, length, text, sizeof(text));
-        printf("listening on %s\n", text);
-        fflush(stdout);
+        tool_tell_listening(listener);
         result = serve(t);
     }
     if (listener)

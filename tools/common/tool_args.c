@@ -4,6 +4,7 @@
  */
 #include "tool_args.h"
 
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -47,6 +48,18 @@ int tool_usage_error(const char *format, ...)
     say(format, ap, tail);
     va_end(ap);
     return TOOL_USAGE;
+}
+
+int tool_option_error(int letter, char **argv)
+{
+    char option[4] = {'-', (char)optopt, 0, 0};
+    /* A long option is the argument before optind; a short one may stand inside its argument. */
+    const char *name =
+        optopt > 0 && optopt < 256 && argv[optind - 1][1] != '-' ? option : argv[optind - 1];
+
+    if (letter == ':')
+        return tool_usage_error("%s: needs a value", name);
+    return tool_usage_error("%s: no such option, or a value that it does not take", name);
 }
 
 void tool_say(const char *format, ...)

@@ -20,6 +20,10 @@ bool tool_number(const char *text, uint64_t lowest, uint64_t highest, uint64_t *
 /* "NAME: what" on stderr, with a hint at --help. Returns TOOL_USAGE. */
 int tool_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What getopt_long(), called with ':' first in its letters, found wrong: in words. The letter is
+ * what it returned, ':' or '?'. Returns TOOL_USAGE. */
+int tool_option_error(int letter, char **argv);
+
 /* "NAME: what" on stderr in one piece. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -208,6 +208,43 @@ NTSTATUS tool_listen(NDK_LISTENER *listener, const SOCKADDR_INET *address, ULONG
     return status;
 }
 
+ULONG tool_address(const char *text, uint16_t port, SOCKADDR_INET *out)
+{
+    ULONG length;
+
+    if (softndk_address_from_text(text, out, &length) != STATUS_SUCCESS || SS_PORT(out) != 0)
+        return 0;
+    SS_PORT(out) = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? RtlUshortByteSwap(port) : port;
+    return length;
+}
+
+int tool_check_address(const char *option, const char *text)
+{
+    SOCKADDR_INET address;
+
+    if (!text || tool_address(text, 0, &address) > 0)
+        return -1;
+    return tool_usage_error("%s '%s': need an IPv4 or IPv6 address in numbers, without a port",
+                            option, text);
+}
+
+void tool_tell_listening(NDK_LISTENER *listener)
+{
+    char text[SOFTNDK_ADDRESS_MAX];
+    SOCKADDR_INET address;
+    ULONG length = sizeof(address);
+    NTSTATUS status;
+
+    status = listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&address, &length);
+    if (status != STATUS_SUCCESS) {
+        tool_report(&listener->Header, "NdkGetLocalAddress", status);
+        return;
+    }
+    softndk_address_to_text((const SOCKADDR *)&address, length, text, sizeof(text));
+    printf("listening on %s\n", text);
+    fflush(stdout);
+}
+
 void tool_close(NDK_OBJECT_HEADER *object, NDK_FN_CLOSE_OBJECT close)
 {
     struct tool_wait wait;

@@ -53,6 +53,12 @@ bool tool_create_listener(NDK_ADAPTER *adapter, NDK_FN_CONNECT_EVENT_CALLBACK ev
 /* What went wrong is returned, and reported unless quiet. */
 NTSTATUS tool_listen(NDK_LISTENER *listener, const SOCKADDR_INET *address, ULONG length,
                      bool quiet);
+/* Text with its port put in; 0: not an address without port. */
+ULONG tool_address(const char *text, uint16_t port, SOCKADDR_INET *out);
+/* -1 for no text or an address without port, else TOOL_USAGE, and the sentence is told. */
+int tool_check_address(const char *option, const char *text);
+/* "listening on ADDRESS:PORT" on stdout, at once. */
+void tool_tell_listening(NDK_LISTENER *listener);
 /* Closes any object and waits until it is closed. */
 void tool_close(NDK_OBJECT_HEADER *object, NDK_FN_CLOSE_OBJECT close);
 

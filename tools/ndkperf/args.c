@@ -401,32 +401,7 @@ static int take_option(int letter, int argc, char **argv, struct perf_options *o
     }
 }
 
-/* What getopt_long found wrong. */
-static int option_error(int letter, char **argv)
-{
-    char option[4] = {'-', (char)optopt, 0, 0};
-    /* A long option is the argument before optind; a short one may stand inside its argument. */
-    const char *name =
-        optopt > 0 && optopt < 256 && argv[optind - 1][1] != '-' ? option : argv[optind - 1];
-
-    if (letter == ':')
-        return tool_usage_error("%s: needs a value", name);
-    return tool_usage_error("%s: no such option, or a value that it does not take", name);
-}
-
 /* ---- afterwards ---- */
-
-static int check_address(const char *option, const char *text)
-{
-    SOCKADDR_INET address;
-    ULONG length;
-
-    if (!text || (softndk_address_from_text(text, &address, &length) == STATUS_SUCCESS &&
-                  SS_PORT(&address) == 0))
-        return -1;
-    return tool_usage_error("%s '%s': need an IPv4 or IPv6 address in numbers, without a port",
-                            option, text);
-}
 
 static int check_role(const struct perf_options *options)
 {
@@ -442,8 +417,9 @@ static int check_role(const struct perf_options *options)
         return tool_usage_error("--%s: is the client's", options->json   ? "json"
                                                          : options->plot ? "plot"
                                                                          : "local");
-    wrong = check_address(options->role == PERF_CLIENT ? "--client" : "address", options->address);
-    return wrong >= 0 ? wrong : check_address("--local", options->local);
+    wrong =
+        tool_check_address(options->role == PERF_CLIENT ? "--client" : "address", options->address);
+    return wrong >= 0 ? wrong : tool_check_address("--local", options->local);
 }
 
 /* What was left to us. */
@@ -562,7 +538,7 @@ int args_read(int argc, char **argv, struct perf_options *out)
     while ((letter = getopt_long(argc, argv, ":sc:S:an:D:q:T:t:Q:bo:p:I:1h", long_options, NULL)) !=
            -1) {
         if (letter == '?' || letter == ':')
-            return option_error(letter, argv);
+            return tool_option_error(letter, argv);
         done = take_option(letter, argc, argv, out, &given);
         if (done >= 0)
             return done;

@@ -25,16 +25,6 @@ struct client {
     struct plot plot;
 };
 
-ULONG perf_address(const char *text, uint16_t port, SOCKADDR_INET *out)
-{
-    ULONG length;
-
-    if (softndk_address_from_text(text, out, &length) != STATUS_SUCCESS || SS_PORT(out) != 0)
-        return 0;
-    SS_PORT(out) = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? RtlUshortByteSwap(port) : port;
-    return length;
-}
-
 /* ---- talking ---- */
 
 /* The server's answer, or run_fail() with its sentence. */
@@ -214,7 +204,7 @@ static bool choose(struct client *client, uint16_t port)
     char source[SOFTNDK_ADDRESS_MAX];
     NTSTATUS status;
 
-    client->peer_length = perf_address(address, port, &client->peer);
+    client->peer_length = tool_address(address, port, &client->peer);
     if (options->local) {
         snprintf(client->selector, sizeof(client->selector), "%s", options->local);
         snprintf(source, sizeof(source), "%s", options->local);
@@ -226,7 +216,7 @@ static bool choose(struct client *client, uint16_t port)
             return false;
         }
     }
-    client->local_length = perf_address(source, 0, &client->local);
+    client->local_length = tool_address(source, 0, &client->local);
     return client->peer_length > 0 && client->local_length > 0;
 }
 

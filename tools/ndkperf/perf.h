@@ -39,7 +39,4 @@ struct perf_door {
 int perf_server(const struct perf_options *options, struct perf_door *door);
 int perf_client(const struct perf_options *options);
 
-/* Text with its port put in; 0: not an address without port. */
-ULONG perf_address(const char *text, uint16_t port, SOCKADDR_INET *out);
-
 #endif

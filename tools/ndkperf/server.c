@@ -64,27 +64,21 @@ static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
 
 static void tell_listening(struct server *server, NDK_LISTENER *listener)
 {
-    char text[SOFTNDK_ADDRESS_MAX];
     SOCKADDR_INET address;
     ULONG length = sizeof(address);
 
-    if (listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&address, &length) !=
-        STATUS_SUCCESS)
-        return;
-    if (server->door) {
+    if (!server->door)
+        tool_tell_listening(listener);
+    else if (listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&address, &length) ==
+             STATUS_SUCCESS)
         server->door->port = RtlUshortByteSwap(SS_PORT(&address));
-        return;
-    }
-    softndk_address_to_text((const SOCKADDR *)&address, length, text, sizeof(text));
-    printf("listening on %s\n", text);
-    fflush(stdout);
 }
 
 static bool listen_on(struct server *server, const char *text, bool quiet)
 {
     struct entry *entry = &server->entries[server->entry_count];
     SOCKADDR_INET address;
-    ULONG length = perf_address(text, server->options->port, &address);
+    ULONG length = tool_address(text, server->options->port, &address);
 
     if (length == 0 || server->entry_count == INTERFACES_MAX)
         return false;

@@ -80,8 +80,8 @@ static enum link_result connect_link(struct client *client, const char *source)
     uint8_t octets[HELLO_OCTETS];
     struct link_terms terms = {1, 1, NULL, 0}; /* as rping */
     SOCKADDR_INET local, peer;
-    ULONG local_length = ping_address(source, 0, &local);
-    ULONG peer_length = ping_address(options->address, options->port, &peer);
+    ULONG local_length = tool_address(source, 0, &local);
+    ULONG peer_length = tool_address(options->address, options->port, &peer);
     enum link_result result;
 
     if (offered.mode != HELLO_PLAIN) {
@@ -167,7 +167,7 @@ static bool address_of(const struct softndk_adapter *interface, int family,
     for (ULONG k = 0; k < interface->address_count && k < SOFTNDK_ADDRESSES_MAX; k++) {
         SOCKADDR_INET address;
 
-        if (ping_address(interface->addresses[k], 0, &address) > 0 && address.si_family == family) {
+        if (tool_address(interface->addresses[k], 0, &address) > 0 && address.si_family == family) {
             snprintf(source, SOFTNDK_ADDRESS_MAX, "%s", interface->addresses[k]);
             return true;
         }
@@ -223,7 +223,7 @@ static bool choose(const struct ping_options *options, char selector[SOFTNDK_ADD
         return true;
     }
     if (selector[0])
-        return ping_address(options->address, 0, &peer) > 0 &&
+        return tool_address(options->address, 0, &peer) > 0 &&
                source_of(options->interface, peer.si_family, source);
     status = softndk_adapter_for_route(options->address, selector, SOFTNDK_ADDRESS_MAX, source,
                                        SOFTNDK_ADDRESS_MAX);

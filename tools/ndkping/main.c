@@ -82,16 +82,6 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-ULONG ping_address(const char *text, uint16_t port, SOCKADDR_INET *out)
-{
-    ULONG length;
-
-    if (softndk_address_from_text(text, out, &length) != STATUS_SUCCESS || SS_PORT(out) != 0)
-        return 0;
-    SS_PORT(out) = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? RtlUshortByteSwap(port) : port;
-    return length;
-}
-
 void ping_interface(uint32_t index, char text[SOFTNDK_ADDRESS_MAX])
 {
     text[0] = '\0';
@@ -175,29 +165,6 @@ static int take_option(int letter, struct ping_options *options, struct given *g
     }
 }
 
-/* What getopt_long found wrong. */
-static int option_error(int letter, char **argv)
-{
-    char option[4] = {'-', (char)optopt, 0, 0};
-    /* A long option is the argument before optind; a short one may stand inside its argument. */
-    const char *name =
-        optopt > 0 && optopt < 256 && argv[optind - 1][1] != '-' ? option : argv[optind - 1];
-
-    if (letter == ':')
-        return tool_usage_error("%s: needs a value", name);
-    return tool_usage_error("%s: no such option, or a value that it does not take", name);
-}
-
-static int check_address(const char *option, const char *text)
-{
-    SOCKADDR_INET address;
-
-    if (!text || ping_address(text, 0, &address) > 0)
-        return -1;
-    return tool_usage_error("%s '%s': need an IPv4 or IPv6 address in numbers, without a port",
-                            option, text);
-}
-
 static int check_server(struct ping_options *options)
 {
     if (options->table)
@@ -226,8 +193,8 @@ static int check_client(const struct ping_options *options, const struct given *
                                 given->count  ? "count"
                                 : given->size ? "size"
                                               : "verify");
-    if (options->local && ping_address(options->local, 0, &local) > 0 &&
-        ping_address(options->address, 0, &address) > 0 && local.si_family != address.si_family)
+    if (options->local && tool_address(options->local, 0, &local) > 0 &&
+        tool_address(options->address, 0, &address) > 0 && local.si_family != address.si_family)
         return tool_usage_error("--local '%s': is not of the same family as '%s'", options->local,
                                 options->address);
     return -1;
@@ -240,9 +207,9 @@ static int check(struct ping_options *options, const struct given *given)
     if (options->server == options->client)
         return tool_usage_error("need one of --server and --client%s",
                                 options->server ? ", not both" : "");
-    wrong = check_address("--address", options->address);
+    wrong = tool_check_address("--address", options->address);
     if (wrong < 0)
-        wrong = check_address("--local", options->local);
+        wrong = tool_check_address("--local", options->local);
     if (wrong < 0)
         wrong = options->server ? check_server(options) : check_client(options, given);
     return wrong;
@@ -301,7 +268,7 @@ static int read_options(int argc, char **argv, struct ping_options *options)
     opterr = 0;
     while ((letter = getopt_long(argc, argv, ":sca:p:C:S:vVPI:W:h", long_options, NULL)) != -1) {
         if (letter == '?' || letter == ':')
-            return option_error(letter, argv);
+            return tool_option_error(letter, argv);
         done = take_option(letter, options, &given);
         if (done >= 0)
             return done;

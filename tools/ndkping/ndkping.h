@@ -44,7 +44,4 @@ int ping_server(const struct ping_options *options);
 /* The selector of an interface that was named by its index. */
 void ping_interface(uint32_t index, char text[SOFTNDK_ADDRESS_MAX]);
 
-/* Text with its port put in; 0 length: not an address without port. */
-ULONG ping_address(const char *text, uint16_t port, SOCKADDR_INET *out);
-
 #endif

@@ -92,28 +92,11 @@ static NDK_ADAPTER *open_adapter(struct server *server, const char *selector)
     return adapter;
 }
 
-static void print_listening(NDK_LISTENER *listener)
-{
-    char text[SOFTNDK_ADDRESS_MAX];
-    SOCKADDR_INET address;
-    ULONG length = sizeof(address);
-    NTSTATUS status;
-
-    status = listener->Dispatch->NdkGetLocalAddress(listener, (PSOCKADDR)&address, &length);
-    if (status != STATUS_SUCCESS) {
-        tool_report(&listener->Header, "NdkGetLocalAddress", status);
-        return;
-    }
-    softndk_address_to_text((const SOCKADDR *)&address, length, text, sizeof(text));
-    printf("listening on %s\n", text);
-    fflush(stdout);
-}
-
 /* One listener. False: told unless quiet. */
 static bool listen_on(struct server *server, NDK_ADAPTER *adapter, const char *text, bool quiet)
 {
     SOCKADDR_INET address;
-    ULONG length = ping_address(text, server->options->port, &address);
+    ULONG length = tool_address(text, server->options->port, &address);
     struct door *door;
 
     if (length == 0 || server->door_count == sizeof(server->doors) / sizeof(server->doors[0]))
@@ -130,7 +113,7 @@ static bool listen_on(struct server *server, NDK_ADAPTER *adapter, const char *t
     server->doors[server->door_count++] = door; /* from here on closed with the others */
     if (tool_listen(door->listener, &address, length, quiet) != STATUS_SUCCESS)
         return false;
-    print_listening(door->listener);
+    tool_tell_listening(door->listener);
     return true;
 }
 
@@ -157,7 +140,7 @@ static bool listen_everywhere(struct server *server, int family)
         for (ULONG k = 0; list[i].up && k < list[i].address_count; k++) {
             SOCKADDR_INET address;
 
-            if (ping_address(list[i].addresses[k], 0, &address) == 0 ||
+            if (tool_address(list[i].addresses[k], 0, &address) == 0 ||
                 (family != AF_UNSPEC && address.si_family != family))
                 continue;
             if (!adapter)
@@ -193,7 +176,7 @@ static bool listen_all(struct server *server)
 
     if (!text)
         return listen_everywhere(server, AF_UNSPEC);
-    if (ping_address(text, 0, &address) == 0)
+    if (tool_address(text, 0, &address) == 0)
         return false; /* main() has checked it */
     if (is_wildcard(&address))
         return listen_everywhere(server, address.si_family);
