@@ -13,6 +13,7 @@
 #include <softndk.h>
 
 #include "common/tool_args.h"
+#include "common/tool_ndk.h"
 #include "common/tool_red.h"
 
 static const char usage[] =
