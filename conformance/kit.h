@@ -335,7 +335,8 @@ struct kit_connector {
     NDK_CONNECTOR *ndk;
     const NDK_CONNECTOR_DISPATCH *table;
     struct kit_connector *next_incoming;
-    KEVENT event; /* set (notification) by the disconnect event */
+    struct kit_endpoint *over; /* what it connects over, or NULL */
+    KEVENT event;              /* set (notification) by the disconnect event */
     volatile LONG disconnects;
     ULONG reason; /* of it, with the Ex calls */
     /* Called inside the disconnect event, before its event is set; may be NULL. See

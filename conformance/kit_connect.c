@@ -82,11 +82,19 @@ BOOLEAN kit_incoming(struct kit_listener *listener, struct kit_connector **out)
 
 static const struct kit_connect_options one_read = {1, 1, NULL, 0};
 
-/* A connector depends on its QP from the moment a connecting call was taken until it failed. */
+/* A connector depends on its QP, and on the endpoint it connects over, from the moment a connecting
+ * call was taken until it failed. Whether a failed one keeps its endpoint is the provider's
+ * business.
+ */
 static VOID connected(struct kit_call *call, PVOID context)
 {
-    if (call->status != STATUS_SUCCESS)
-        kit_drop(call->owner, context);
+    struct kit_connector *connector = CONTAINING_RECORD(call->owner, struct kit_connector, object);
+
+    if (call->status == STATUS_SUCCESS)
+        return;
+    kit_drop(call->owner, context);
+    if (connector->over)
+        kit_drop(call->owner, &connector->over->object);
 }
 
 static struct kit_call *begin(struct kit_connector *connector, struct kit_qp *qp, const char *name)
@@ -141,14 +149,12 @@ struct kit_call *kit_connect_endpoint(struct kit_connector *connector, struct ki
 
     if (!call)
         return NULL;
+    connector->over = endpoint;
     kit_follow(&connector->object, &endpoint->object);
-    end(call, connector->table->NdkConnectWithSharedEndpoint(
-                  connector->ndk, qp->ndk, endpoint->ndk, (PSOCKADDR)&destination,
-                  kit_address_length(&destination), o->inbound_reads, o->outbound_reads,
-                  (PVOID)(ULONG_PTR)o->data, o->data_length, kit_request_done, call));
-    if (call->returned != STATUS_PENDING && call->returned != STATUS_SUCCESS)
-        kit_drop(&connector->object, &endpoint->object);
-    return call;
+    return end(call, connector->table->NdkConnectWithSharedEndpoint(
+                         connector->ndk, qp->ndk, endpoint->ndk, (PSOCKADDR)&destination,
+                         kit_address_length(&destination), o->inbound_reads, o->outbound_reads,
+                         (PVOID)(ULONG_PTR)o->data, o->data_length, kit_request_done, call));
 }
 
 VOID kit_on_disconnect(struct kit_connector *connector,

@@ -17,6 +17,7 @@
 #include "ndis/interfaces.h"
 #include "ndis/registry.h"
 #include "nt/nt.h"
+#include "os/os_sync.h"
 #include "provider/address.h"
 #include "provider/hooks.h"
 #include "provider/object.h"
@@ -29,14 +30,17 @@ _Static_assert(SOFTNDK_NAME_MAX == OS_IF_NAME_MAX, "interface names fit");
 _Static_assert(SOFTNDK_ADDRESS_MAX >= OS_ADDR_TEXT_MAX, "addresses fit");
 _Static_assert(SOFTNDK_ADDRESSES_MAX == OS_IF_ADDR_MAX, "all addresses fit");
 
-static _Thread_local char last_error[1024]; /* paths may stand in it */
+#define LAST_ERROR_MAX 1024 /* paths may stand in it */
 
 NTSTATUS api_failed(NTSTATUS status, const char *format, ...)
 {
+    char *last_error = os_thread_memory(OS_THREAD_ERROR, LAST_ERROR_MAX);
     va_list ap;
 
+    if (!last_error)
+        return status;
     va_start(ap, format);
-    vsnprintf(last_error, sizeof last_error, format, ap);
+    vsnprintf(last_error, LAST_ERROR_MAX, format, ap);
     va_end(ap);
     if (RED("api-no-sentence"))
         last_error[0] = '\0';
@@ -45,7 +49,10 @@ NTSTATUS api_failed(NTSTATUS status, const char *format, ...)
 
 void api_begin(void)
 {
-    last_error[0] = '\0';
+    char *last_error = os_thread_memory(OS_THREAD_ERROR, 0);
+
+    if (last_error)
+        last_error[0] = '\0';
 }
 
 /* Text to the caller; the length of the whole. */
@@ -63,7 +70,9 @@ const char *softndk_version_string(void)
 
 size_t softndk_open_error(char *text, size_t size)
 {
-    return answer(last_error, text, size);
+    const char *last_error = os_thread_memory(OS_THREAD_ERROR, 0);
+
+    return answer(last_error ? last_error : "", text, size);
 }
 
 /* ---- interfaces ---- */

@@ -43,10 +43,6 @@ struct conn_ops {
     enum access_result (*map)(void *qp, uint32_t token, uint64_t address, uint32_t length,
                               uint32_t need, struct access *hold, struct os_iov *pieces,
                               int *count);
-    /* Another range of what is held, for the same need. False: not this way (out of bounds, or too
-     * many pieces): map() it, which says why. */
-    bool (*map_again)(const struct access *hold, uint64_t address, uint32_t length,
-                      struct os_iov *pieces, int *count);
     void (*unmap)(void *qp, struct access *hold);
     /* A reason in words for what ends the connection, kept at the queue pair. */
     void (*note)(void *qp, const char *text);
@@ -115,8 +111,11 @@ void conn_unref(struct conn *conn);
  */
 NTSTATUS conn_connect(struct conn *conn, const struct os_addr *local, const struct os_addr *peer,
                       const struct conn_binding *binding);
-/* Passive side: takes an accepted descriptor; ops->requested follows, or ops->closed alone when the
- * peer leaves or never completes its Request. False: no resources, the descriptor is closed. */
+/* Sets what the options say of sockets. A listening one hands it on to those it accepts. */
+void conn_socket_options(int fd, const struct options *options);
+/* Passive side: takes a descriptor accepted from such a one; ops->requested follows, or ops->closed
+ * alone when the peer leaves or never completes its Request. False: no resources, the descriptor is
+ * closed. */
 bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer,
                    struct engine_shard *home);
 

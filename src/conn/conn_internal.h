@@ -3,7 +3,10 @@
 #ifndef SOFTNDK_CONN_INTERNAL_H
 #define SOFTNDK_CONN_INTERNAL_H
 
+#include <string.h>
+
 #include "base/reason.h"
+#include "base/red.h"
 #include "base/usdt.h"
 #include "conn/conn.h"
 #include "iwarp/crc32c.h"
@@ -118,10 +121,52 @@ struct conn_reuse {
     struct access hold;
     uint32_t token, need;
 };
-enum access_result conn_reuse_map(struct conn *conn, struct conn_reuse *reuse, uint32_t token,
-                                  uint64_t address, uint32_t length, uint32_t need,
-                                  struct os_iov *pieces, int *count);
 void conn_reuse_drop(struct conn *conn, struct conn_reuse *reuse);
+/* Takes the region of these octets in place of the one that was, and copies them: out of it to
+ * `octets`, or, with ACCESS_LOCAL_WRITE or ACCESS_REMOTE_WRITE among the needs, into it. */
+enum access_result conn_reuse_take(struct conn *conn, struct conn_reuse *reuse, uint32_t token,
+                                   uint64_t address, uint32_t length, uint32_t need,
+                                   uint8_t *octets);
+
+/* Where the octets are, if they are in the region that is held on, and that is one piece. */
+static inline uint8_t *conn_reuse_at(const struct conn_reuse *reuse, uint32_t token,
+                                     uint64_t address, uint32_t length, uint32_t need)
+{
+    const struct access *hold = &reuse->hold;
+    uint64_t at = address - hold->first; /* huge, if it is before the first */
+
+    if (!hold->slot || reuse->token != token || reuse->need != need || !hold->host)
+        return NULL;
+    if ((at > hold->length || length > hold->length - at) && !RED("reuse-unchecked"))
+        return NULL;
+    return hold->host + at;
+}
+
+/* Copies length octets at address, which token names, to `to`. */
+static inline enum access_result conn_reuse_get(struct conn *conn, struct conn_reuse *reuse,
+                                                uint32_t token, uint64_t address, uint32_t length,
+                                                uint32_t need, uint8_t *to)
+{
+    const uint8_t *at = conn_reuse_at(reuse, token, address, length, need);
+
+    if (!at)
+        return conn_reuse_take(conn, reuse, token, address, length, need, to);
+    memcpy(to, at, length);
+    return ACCESS_OK;
+}
+
+/* Copies them from `from` to there. */
+static inline enum access_result conn_reuse_put(struct conn *conn, struct conn_reuse *reuse,
+                                                uint32_t token, uint64_t address, uint32_t length,
+                                                uint32_t need, const uint8_t *from)
+{
+    uint8_t *at = conn_reuse_at(reuse, token, address, length, need);
+
+    if (!at)
+        return conn_reuse_take(conn, reuse, token, address, length, need, (uint8_t *)from);
+    memcpy(at, from, length);
+    return ACCESS_OK;
+}
 
 /* Octets between two turns of the receive owner (partial.c). */
 struct conn_partial {
@@ -321,7 +366,6 @@ bool startup_rings(struct conn *conn, uint32_t read_limit, uint32_t answer_limit
 void startup_configure(struct conn *conn, const struct conn_binding *binding); /* NULL: limits */
 void startup_bind(struct conn *conn, const struct conn_binding *binding);
 bool startup_keep(uint8_t **to, uint32_t *length, const void *data, uint32_t data_length);
-void startup_socket(struct conn *conn);
 bool startup_parser(struct conn *conn, enum iwarp_mpa_kind kind);
 void startup_end_if_dead(struct conn *conn, const struct conn_binding *binding);
 uint32_t startup_clamp(uint32_t value, uint32_t limit); /* read limits */

@@ -4,8 +4,6 @@
  * are one critical section (map .. unmap), so nothing is written into a region after its
  * invalidation completed. Called by the receive owner; conn_reuse_...() by the transmit owner too.
  */
-#include <string.h>
-
 #include "base/red.h"
 #include "base/usdt.h"
 #include "conn/conn_internal.h"
@@ -13,22 +11,31 @@
 /* Host pieces of one access; a region of scattered pages needs one per page. */
 #define PIECES_MAX 20
 
-enum access_result conn_reuse_map(struct conn *conn, struct conn_reuse *reuse, uint32_t token,
-                                  uint64_t address, uint32_t length, uint32_t need,
-                                  struct os_iov *pieces, int *count)
+enum access_result conn_reuse_take(struct conn *conn, struct conn_reuse *reuse, uint32_t token,
+                                   uint64_t address, uint32_t length, uint32_t need,
+                                   uint8_t *octets)
 {
+    bool write = (need & (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)) != 0;
+    struct os_iov pieces[PIECES_MAX];
+    int count = PIECES_MAX;
     enum access_result result;
 
-    if (reuse->hold.slot && reuse->token == token && reuse->need == need &&
-        conn->ops->map_again(&reuse->hold, address, length, pieces, count))
-        return ACCESS_OK;
     conn_reuse_drop(conn, reuse);
-    result = conn->ops->map(conn->qp, token, address, length, need, &reuse->hold, pieces, count);
-    if (result != ACCESS_OK)
+    result = conn->ops->map(conn->qp, token, address, length, need, &reuse->hold, pieces, &count);
+    if (result != ACCESS_OK) {
         reuse->hold.slot = NULL;
+        return result;
+    }
     reuse->token = token;
     reuse->need = need;
-    return result;
+    for (int i = 0; i < count; i++) {
+        if (write)
+            memcpy(pieces[i].base, octets, pieces[i].len);
+        else
+            memcpy(octets, pieces[i].base, pieces[i].len);
+        octets += pieces[i].len;
+    }
+    return ACCESS_OK;
 }
 
 void conn_reuse_drop(struct conn *conn, struct conn_reuse *reuse)
@@ -41,19 +48,12 @@ void conn_reuse_drop(struct conn *conn, struct conn_reuse *reuse)
 static enum access_result place_one(struct conn *conn, uint32_t token, uint64_t address,
                                     const uint8_t *data, uint32_t length, uint32_t need)
 {
-    struct os_iov pieces[PIECES_MAX];
-    int count = PIECES_MAX;
     enum access_result result =
-        conn_reuse_map(conn, &conn->rx.reuse, token, address, length, need, pieces, &count);
+        conn_reuse_put(conn, &conn->rx.reuse, token, address, length, need, data);
 
-    if (result != ACCESS_OK)
-        return result;
-    for (int i = 0; i < count; i++) {
-        memcpy(pieces[i].base, data, pieces[i].len);
-        data += pieces[i].len;
-    }
-    USDT(place, conn, token, address, length);
-    return ACCESS_OK;
+    if (result == ACCESS_OK)
+        USDT(place, conn, token, address, length);
+    return result;
 }
 
 enum access_result place_remote(struct conn *conn, uint32_t token, uint64_t address,

@@ -61,13 +61,11 @@ bool startup_keep(uint8_t **to, uint32_t *length, const void *data, uint32_t dat
     return true;
 }
 
-/* Fixes segment size and socket options once the peer is there. */
-void startup_socket(struct conn *conn)
+void conn_socket_options(int fd, const struct options *options)
 {
-    os_tcp_set_user_timeout_ms(conn->fd, conn->options->user_timeout_ms);
-    if (conn->options->keepalive_s)
-        os_tcp_set_keepalive_s(conn->fd, conn->options->keepalive_s);
-    conn->tx.mulpdu = 0; /* read with the first FPDU */
+    os_tcp_set_user_timeout_ms(fd, options->user_timeout_ms);
+    if (options->keepalive_s)
+        os_tcp_set_keepalive_s(fd, options->keepalive_s);
 }
 
 bool startup_parser(struct conn *conn, enum iwarp_mpa_kind kind)
@@ -288,7 +286,9 @@ static bool send_request(struct conn *conn)
     uint8_t octets[IWARP_MPA_FRAME_MAX];
     size_t length;
 
-    startup_socket(conn);
+    conn_socket_options(conn->fd, conn->options);
+    conn->tx.mulpdu =
+        0; /* a retry's peer may have another segment size; read with the first FPDU */
     iwarp_mpa_make_request(&conn->config, &conn->request);
     conn->request.private_data = conn->own_private;
     conn->request.private_len = (uint16_t)conn->own_private_length;

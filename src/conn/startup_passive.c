@@ -23,7 +23,6 @@ bool conn_incoming(struct conn *conn, int fd, const struct os_addr *peer, struct
         conn->fd = -1;
         return false;
     }
-    startup_socket(conn);
     os_mutex_lock(&conn->lock);
     if (conn->closed) { /* by the listener's close, before it could start */
         os_mutex_unlock(&conn->lock);

@@ -99,6 +99,97 @@ static enum access_result request_payload(struct conn *conn, struct conn_batch *
     return ACCESS_OK;
 }
 
+/* The header of the current Send's or Write's next segment, n octets of payload. */
+static size_t segment_header(struct conn *conn, uint8_t *header, uint32_t n, bool last,
+                             unsigned *opcode)
+{
+    struct conn_tx *tx = &conn->tx;
+    const struct conn_wr *wr = tx->wr;
+    bool invalidate = (wr->flags & CONN_WR_INVALIDATE) != 0;
+
+    if (wr->op == CONN_OP_WRITE) {
+        tx->msn = 0;
+        *opcode = IWARP_OP_WRITE;
+        return iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n, last);
+    }
+    if (tx->offset == 0)
+        tx->msn = iwarp_track_tx_take(&tx->track, IWARP_QN_SEND);
+    *opcode = iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate);
+    return iwarp_rdmap_put_send(header, *opcode, invalidate ? wr->token : 0, tx->msn, tx->offset, n,
+                                last);
+}
+
+/* The current request is in the batch to its last octet. */
+static void request_close(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+
+    b->marks[b->mark_count++] =
+        (struct batch_mark){.end = b->octets, .wr = tx->wr, .frames = tx->frames, .complete = true};
+    conn_queue_advance(conn->initiator);
+    tx->wr = NULL;
+}
+
+/* All octets of a small message. */
+static enum access_result small_copy(struct conn *conn, struct conn_batch *b, uint8_t *at)
+{
+    const struct conn_wr *wr = conn->tx.wr;
+
+    if (wr->flags & CONN_WR_INLINE) {
+        memcpy(at, wr->octets, wr->length);
+        return ACCESS_OK;
+    }
+    for (unsigned i = 0; i < wr->sge_count; i++) {
+        const struct conn_sge *s = &wr->sge[i];
+        enum access_result result;
+
+        if (s->length == 0)
+            continue;
+        result =
+            conn_reuse_get(conn, &b->reuse, s->token, s->address, s->length, ACCESS_LOCAL_READ, at);
+        if (result != ACCESS_OK)
+            return result;
+        at += s->length;
+    }
+    return ACCESS_OK;
+}
+
+/* Is the current request such a message, and nothing of it sent? */
+static bool is_small(struct conn *conn)
+{
+    const struct conn_wr *wr = conn->tx.wr;
+
+    return conn->tx.offset == 0 && wr->length <= COPY_MAX &&
+           wr->length <= iwarp_ddp_payload_max(mulpdu(conn, false), wr->op == CONN_OP_WRITE);
+}
+
+/*
+ * The current request, a message so small that its one FPDU is written into the arena as a whole:
+ * what rates of messages consist of, so it takes the shortest way. False: as segment_add().
+ */
+static bool small_add(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    uint32_t n = tx->wr->length, ulpdu;
+    uint8_t *frame = b->arena + b->arena_used;
+    unsigned opcode;
+    size_t used = segment_header(conn, frame, n, true, &opcode);
+
+    if (small_copy(conn, b, frame + used) != ACCESS_OK)
+        return false; /* nothing is in the batch yet */
+    used += n;
+    ulpdu = (uint32_t)used - IWARP_FPDU_LENGTH_LEN;
+    used += iwarp_fpdu_put_trailer_state(frame + used, ulpdu, conn->crc,
+                                         conn->crc ? iwarp_crc32c(iwarp_crc32c_init(), frame, used)
+                                                   : 0);
+    tx_batch_take(b, used);
+    b->ends[b->frame_count++] = b->octets;
+    tx->frames++;
+    USDT(transmit, conn, tx->wr->context, opcode, tx->msn, n, true);
+    request_close(conn, b);
+    return true;
+}
+
 /* One segment of the current Send or Write. False: it failed and the connection ends. */
 static bool segment_add(struct conn *conn, struct conn_batch *b)
 {
@@ -112,22 +203,9 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
     struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
     struct tx_point point = tx_batch_point(b);
     uint8_t *header = b->arena + b->arena_used;
-    unsigned opcode = IWARP_OP_WRITE;
-    size_t header_len;
+    unsigned opcode;
+    size_t header_len = segment_header(conn, header, n, last, &opcode);
 
-    if (tagged) {
-        tx->msn = 0;
-        header_len =
-            iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n, last);
-    } else {
-        bool invalidate = (wr->flags & CONN_WR_INVALIDATE) != 0;
-
-        if (tx->offset == 0)
-            tx->msn = iwarp_track_tx_take(&tx->track, IWARP_QN_SEND);
-        opcode = iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate);
-        header_len = iwarp_rdmap_put_send(header, opcode, invalidate ? wr->token : 0, tx->msn,
-                                          tx->offset, n, last);
-    }
     tx_batch_take(b, header_len);
     tx_frame_add(&f, header, header_len);
     if (request_payload(conn, b, &f, n) != ACCESS_OK) {
@@ -137,12 +215,8 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
     tx_frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
     USDT(transmit, conn, wr->context, opcode, tx->msn, n, last);
     tx->offset += n;
-    if (last) {
-        b->marks[b->mark_count++] =
-            (struct batch_mark){.end = b->octets, .wr = wr, .frames = tx->frames, .complete = true};
-        conn_queue_advance(conn->initiator);
-        tx->wr = NULL;
-    }
+    if (last)
+        request_close(conn, b);
     return true;
 }
 
@@ -228,7 +302,7 @@ static bool request_turn(struct conn *conn, struct conn_batch *b)
     switch (tx->wr->op) {
     case CONN_OP_SEND:
     case CONN_OP_WRITE:
-        if (!segment_add(conn, b)) {
+        if (!(is_small(conn) ? small_add(conn, b) : segment_add(conn, b))) {
             tx->request_failed = true;
             return false;
         }
@@ -588,6 +662,16 @@ static bool batch_send(struct conn *conn)
     return !batch_failures(conn);
 }
 
+/* Is there anything for a batch? It spares the last look the work of building an empty one. */
+static bool is_due(struct conn *conn)
+{
+    const struct conn_tx *tx = &conn->tx;
+
+    return tx->wr || conn_queue_peek(conn->initiator) ||
+           atomic_load(&conn->answers_in) != atomic_load(&conn->answers_out) ||
+           atomic_load_explicit(&conn->nudge, memory_order_relaxed) == NUDGE_DUE;
+}
+
 bool tx_work(struct conn *conn)
 {
     struct conn_tx *tx = &conn->tx;
@@ -619,7 +703,7 @@ bool tx_work(struct conn *conn)
     for (int i = 0; i < TX_HELPINGS; i++) {
         if (atomic_load(&conn->requests_failed) && !(tx->wr && tx->offset))
             requests_cancel(conn);
-        if (!batch_send(conn)) {
+        if (!is_due(conn) || !batch_send(conn)) {
             /* A Read that was opened while the peer's FIN came in gets no Response. */
             if (atomic_load(&conn->fin_received) &&
                 atomic_load(&conn->reads_opened) != atomic_load(&conn->reads_done))

@@ -87,19 +87,12 @@ static enum access_result payload_small(struct conn *conn, struct conn_batch *b,
                                         uint32_t token, uint64_t address, uint32_t length,
                                         uint32_t need)
 {
-    struct os_iov pieces[PIECES_MAX];
-    int count = PIECES_MAX;
-    enum access_result result =
-        conn_reuse_map(conn, &b->reuse, token, address, length, need, pieces, &count);
-    uint8_t *copy, *at;
+    uint8_t *copy = b->arena + b->arena_used;
+    enum access_result result = conn_reuse_get(conn, &b->reuse, token, address, length, need, copy);
 
     if (result != ACCESS_OK)
         return result;
-    copy = at = tx_batch_take(b, length);
-    for (int i = 0; i < count; i++) {
-        memcpy(at, pieces[i].base, pieces[i].len);
-        at += pieces[i].len;
-    }
+    tx_batch_take(b, length);
     tx_frame_add(f, copy, length);
     return ACCESS_OK;
 }

@@ -18,7 +18,7 @@
 
 #define GROUP_EVENTS  16    /* of one poll */
 #define GROUP_LOOK_US 1000u /* a lease without a poll for so long goes back */
-#define GROUP_DIRECT  3u    /* of four polls of a group of one */
+#define GROUP_DIRECT  15u   /* of sixteen polls of a group of one */
 #define GROUP_RESTS   8     /* looks at a group without a lease before they stop */
 
 struct engine_group {

@@ -73,7 +73,7 @@ static void join(struct end *e)
     test_pair("127.0.0.1", &e->near, &e->far);
     assert_int_equal(engine_watch_join(&e->watch, group, e->near, ready), 0);
     settle();
-    while (poll_group() && e->polls < 8)
+    while (poll_group() && e->polls < 32)
         ; /* the edge of a new descriptor, which can be written to */
     e->calls = e->holds = e->polls = 0;
 }
@@ -241,7 +241,7 @@ static void the_deleted_are_not_polled(void **state)
     send_and_arrive(&e);
     e.polls = e.holds = 0;
     leave(&e);
-    while (poll_group() && f.polls < 8)
+    while (poll_group() && f.polls < 32)
         ;
     assert_int_equal(e.polls + e.holds, 0);
     leave(&f);

@@ -21,7 +21,8 @@ struct opened {
 static struct opened *opens; /* ndis_lock */
 
 /* Of the open handler that runs in this thread. */
-static _Thread_local char reason[1024];
+static _Thread_local char *reason; /* where its sentence goes, or NULL */
+static _Thread_local size_t reason_size;
 static _Thread_local const char *open_options;
 
 const char *ndis_open_options(void)
@@ -31,7 +32,8 @@ const char *ndis_open_options(void)
 
 void ndis_open_reason(const char *text)
 {
-    snprintf(reason, sizeof reason, "%s", text);
+    if (reason)
+        snprintf(reason, reason_size, "%s", text);
 }
 
 static NTSTATUS failed(NTSTATUS status, NET_IFINDEX index, char *error, size_t size,
@@ -102,14 +104,16 @@ static NTSTATUS call_open(const struct ndis_instance *it, NDK_VERSION version, c
     const char *wrong;
     NTSTATUS status;
 
-    reason[0] = '\0';
+    if (size)
+        error[0] = '\0';
+    reason = error;
+    reason_size = size;
     open_options = options;
     status = it->driver->open(it->context, &parameters, out);
     open_options = NULL;
-    if (status != STATUS_SUCCESS && reason[0]) {
-        snprintf(error, size, "%s", reason);
+    reason = NULL;
+    if (status != STATUS_SUCCESS && size && error[0])
         return status;
-    }
     if (status != STATUS_SUCCESS)
         return failed(status, it->index, error, size, "its provider refused the open");
     wrong = wrong_adapter(*out, version);

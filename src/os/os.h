@@ -137,10 +137,24 @@ uint32_t os_pid(void);
 typedef pthread_mutex_t os_mutex;
 typedef pthread_cond_t os_cond;
 #define OS_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
+/* What no caller could go on after: a line in the log, and the end of the process. */
+_Noreturn void os_fatal(const char *call, int err);
 void os_mutex_init(os_mutex *m);
 void os_mutex_destroy(os_mutex *m);
-void os_mutex_lock(os_mutex *m);
-void os_mutex_unlock(os_mutex *m);
+static inline void os_mutex_lock(os_mutex *m)
+{
+    int err = pthread_mutex_lock(m);
+
+    if (__builtin_expect(err != 0, 0))
+        os_fatal("mutex_lock", err);
+}
+static inline void os_mutex_unlock(os_mutex *m)
+{
+    int err = pthread_mutex_unlock(m);
+
+    if (__builtin_expect(err != 0, 0))
+        os_fatal("mutex_unlock", err);
+}
 void os_cond_init(os_cond *c); /* on the monotonic clock */
 void os_cond_destroy(os_cond *c);
 void os_cond_wait(os_cond *c, os_mutex *m);

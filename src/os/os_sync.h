@@ -56,6 +56,13 @@ int os_thread_start_detached(const char *name, void (*fn)(void *), void *arg);
 /* Ends the calling thread, which os_thread_start...() started. */
 _Noreturn void os_thread_exit(void);
 
+/*
+ * Memory of the calling thread, zero when it is made and freed when the thread ends; octets is the
+ * same in all calls for one use, or 0: what is there, if anything. NULL: no memory.
+ */
+enum os_thread_use { OS_THREAD_STACKS, OS_THREAD_ERROR, OS_THREAD_USES };
+void *os_thread_memory(enum os_thread_use use, size_t octets);
+
 /* The processor this runs on right now, below os_cpu_count(): the how manieth of those that the
  * process may use. */
 unsigned os_cpu_current(void);

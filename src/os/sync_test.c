@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -207,6 +208,39 @@ static __attribute__((noinline)) unsigned outer(void **frames, unsigned max, boo
     return n;
 }
 
+/* So much that malloc() has it from the system, and counts it apart. */
+#define LARGE ((size_t)64 << 20)
+
+static void *of_another_thread;
+
+static void take_memory(void *unused)
+{
+    (void)unused;
+    of_another_thread = os_thread_memory(OS_THREAD_STACKS, LARGE);
+}
+
+static void memory_of_a_thread_is_its_own_and_goes_with_it(void **state)
+{
+    size_t before = mallinfo2().hblkhd;
+    unsigned char *mine;
+    struct os_thread *thread;
+
+    (void)state;
+    assert_null(os_thread_memory(OS_THREAD_ERROR, 0));
+    mine = os_thread_memory(OS_THREAD_ERROR, 100);
+    assert_non_null(mine);
+    assert_int_equal(mine[99], 0);
+    mine[99] = 7;
+    assert_int_equal(os_thread_start(&thread, "memory", take_memory, NULL), 0);
+    os_thread_join(thread);
+    assert_non_null(of_another_thread);
+    assert_ptr_not_equal(of_another_thread, mine);
+    assert_ptr_equal(os_thread_memory(OS_THREAD_ERROR, 100), mine);
+    assert_ptr_equal(os_thread_memory(OS_THREAD_ERROR, 0), mine);
+    assert_int_equal(mine[99], 7);
+    assert_true(mallinfo2().hblkhd < before + LARGE);
+}
+
 static void a_stack_begins_where_it_is_asked_to(void **state)
 {
     void *frames[16];
@@ -374,6 +408,7 @@ int main(void)
         cmocka_unit_test(threads_have_numbers_and_need_no_join),
         cmocka_unit_test(threads_can_tell_of_a_stack_that_is_used_up),
         cmocka_unit_test(processor_time_is_the_threads_own),
+        cmocka_unit_test(memory_of_a_thread_is_its_own_and_goes_with_it),
         cmocka_unit_test(a_stack_begins_where_it_is_asked_to),
         cmocka_unit_test(a_remembered_stack_is_the_right_one),
         cmocka_unit_test(addresses_have_names),

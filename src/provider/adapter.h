@@ -24,6 +24,7 @@ struct adapter {
     struct os_interface interface; /* as consumers know it: index, name, NDK addresses */
     struct mem_table *tokens;
     struct adapter_counters *counters;     /* of the interface; outlive the adapter */
+    _Atomic(struct engine_shard *) first;  /* where its first CQ is at home, or NULL */
     os_mutex table_lock;                   /* leaf: live list and reason strings */
     struct object *live;                   /* every object that is not gone */
     struct adapter_row *rows, **rows_last; /* adapter_snapshot.h; table lock */
@@ -65,6 +66,24 @@ void adapter_walk(void (*fn)(struct adapter *adapter, void *context), void *cont
 
 /* How many adapters are open or closing, and how many were opened in this process. */
 unsigned adapter_count(unsigned long long *opened);
+
+/* A CQ begins its life on this shard. */
+static inline void adapter_note_first(struct adapter *adapter, struct engine_shard *shard)
+{
+    struct engine_shard *none = NULL;
+
+    if (!atomic_load_explicit(&adapter->first, memory_order_relaxed))
+        atomic_compare_exchange_strong(&adapter->first, &none, shard);
+}
+
+/* Where what is accepted will mostly be at home: a connection then needs not move to its receive
+ * CQ's shard, which costs two wake-ups. */
+static inline struct engine_shard *adapter_listening_shard(struct adapter *adapter)
+{
+    struct engine_shard *first = atomic_load(&adapter->first);
+
+    return first ? first : engine_shard_next();
+}
 
 static inline struct adapter *adapter_from(NDK_ADAPTER *ndk)
 {

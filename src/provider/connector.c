@@ -232,7 +232,6 @@ static void on_requested(void *up)
 
 static const struct conn_ops connector_ops = {
     .map = qp_map,
-    .map_again = qp_map_again,
     .unmap = qp_unmap,
     .note = qp_note,
     .local = qp_local,

@@ -55,6 +55,7 @@ static struct cq *cq_new(struct adapter *adapter, ULONG depth,
     cq->note_item.run = cq_note;
     os_mutex_init(&cq->lock);
     object->home = engine_shard_next();
+    adapter_note_first(adapter, object->home);
     cq_moderation_init(cq);
     cq->ring = cq->read_ring = cq_ring_new(depth);
     atomic_init(&cq->rings, 1);

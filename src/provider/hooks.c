@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ntstatus.h>
-
 #include "base/status.h"
 #include "base/log.h"
 #include "base/red.h"
@@ -40,7 +38,7 @@ static atomic_ullong seed, draws;
 static os_mutex rule_lock = OS_MUTEX_INITIALIZER;
 static struct rule rules[RULES_MAX];
 static unsigned rule_count;
-static atomic_uint armed; /* rules there are; read without the lock */
+atomic_uint hooks_armed = HOOKS_UNREAD; /* read without the lock */
 
 static const char *const call_names[] = {
 #define CALL(id, name) name,
@@ -164,7 +162,7 @@ static bool rules_parse(const char *text)
     os_mutex_lock(&rule_lock);
     memcpy(rules, parsed, count * sizeof parsed[0]);
     rule_count = count;
-    atomic_store(&armed, count);
+    atomic_store(&hooks_armed, count);
     os_mutex_unlock(&rule_lock);
     return true;
 }
@@ -205,6 +203,9 @@ static void read_environment(void)
                  "SOFTNDK_FAIL: have \"%.80s\", need call:n:status[:repeat][,...]", fail);
     if (environment_error[0])
         log_error("%s", environment_error);
+    /* Last, so that a thread which finds 0 has missed none. */
+    if (atomic_load(&hooks_armed) == HOOKS_UNREAD)
+        atomic_store(&hooks_armed, 0);
 }
 
 const char *hooks_environment_error(void)
@@ -238,11 +239,9 @@ bool pend_set(const char *text)
     return text && mode_parse(text);
 }
 
-NTSTATUS fail_check(enum call call)
+NTSTATUS fail_count(enum call call)
 {
     pthread_once(&once, read_environment);
-    if (__builtin_expect(atomic_load_explicit(&armed, memory_order_relaxed) == 0, 1))
-        return STATUS_SUCCESS;
     return rules_count(call);
 }
 
@@ -255,7 +254,7 @@ bool fail_set(const char *text)
 void *hooks_alloc(size_t size)
 {
     pthread_once(&once, read_environment);
-    if (atomic_load_explicit(&armed, memory_order_relaxed) &&
+    if (atomic_load_explicit(&hooks_armed, memory_order_relaxed) &&
         rules_count(CALL_MEMORY) != STATUS_SUCCESS)
         return NULL;
     return calloc(1, size);

@@ -8,6 +8,8 @@
 #define SOFTNDK_PROVIDER_HOOKS_H
 
 #include <ntdef.h>
+#include <ntstatus.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -34,8 +36,19 @@ enum pend_mode pend_choose(void);
 /* "never", "always", "early", "random:SEED"; false (nothing changed) for anything else. */
 bool pend_set(const char *text);
 
+/* How many failures are asked for; HOOKS_UNREAD until the environment was read. */
+#define HOOKS_UNREAD 0xffffffffu
+extern atomic_uint hooks_armed;
+NTSTATUS fail_count(enum call call);
+
 /* The status this call is to fail with now, or STATUS_SUCCESS. Counts the call. */
-NTSTATUS fail_check(enum call call);
+static inline NTSTATUS fail_check(enum call call)
+{
+    if (__builtin_expect(atomic_load_explicit(&hooks_armed, memory_order_relaxed) == 0, 1))
+        return STATUS_SUCCESS;
+    return fail_count(call);
+}
+
 /*
  * "call:n:status[:repeat][,...]": the nth call from now on (1 = the next) fails, with repeat every
  * further one too. status is a number (0xC000009A, 3221225626) or a name (STATUS_IO_TIMEOUT); it

@@ -229,7 +229,7 @@ NTSTATUS listener_create(NDK_ADAPTER *ndk, NDK_FN_CONNECT_EVENT_CALLBACK event, 
         listener->stop.run = listener_stopped;
         os_mutex_init(&listener->lock);
         startups_init(&listener->startups);
-        object->home = engine_shard_next();
+        object->home = adapter_listening_shard(parent->adapter);
         engine_timer_init(&listener->again, object->home, listener_again);
     }
     return create_answer(parent, CALL_CREATE_LISTENER, completion, context, status, object,
@@ -248,7 +248,10 @@ static int listen_socket(void *context, const struct os_addr *address)
 
     if (fd < 0)
         return fd;
-    os_tcp_set_buffers(fd, octets, octets); /* accepted sockets inherit them */
+    /* Accepted sockets inherit them. */
+    os_tcp_set_buffers(fd, octets, octets);
+    if (!RED("listener-options-not-handed-on"))
+        conn_socket_options(fd, &listener->object.adapter->options);
     err = os_tcp_bind(fd, address);
     if (err == 0)
         err = os_tcp_listen(fd, LISTEN_BACKLOG);

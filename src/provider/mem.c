@@ -340,6 +340,16 @@ static enum access_result region_check(const struct mem_region *region, const vo
     return range_check(region, address, length);
 }
 
+static void access_fill(struct access *out, struct mem_slot *slot, uint64_t address)
+{
+    out->slot = slot;
+    out->region = &slot->region;
+    out->address = address;
+    out->host = slot->region.flat;
+    out->first = slot->region.address;
+    out->length = slot->region.length;
+}
+
 enum access_result mem_begin(struct mem_table *table, uint32_t token, const void *domain,
                              const void *qp, uint64_t address, uint64_t length, uint32_t need,
                              struct access *out)
@@ -354,9 +364,7 @@ enum access_result mem_begin(struct mem_table *table, uint32_t token, const void
         slot_drop(slot);
         return result;
     }
-    out->slot = slot;
-    out->region = &slot->region;
-    out->address = address;
+    access_fill(out, slot, address);
     return ACCESS_OK;
 }
 
@@ -366,9 +374,7 @@ bool mem_hold(struct mem_table *table, uint32_t token, struct access *out)
 
     if (!slot || !slot_take(slot, token & 0xff))
         return false;
-    out->slot = slot;
-    out->region = &slot->region;
-    out->address = slot->region.address;
+    access_fill(out, slot, slot->region.address);
     return true;
 }
 
@@ -419,12 +425,4 @@ int mem_pieces(const struct access *access, uint64_t address, uint64_t length, s
         length -= part;
     }
     return count;
-}
-
-int mem_again(const struct access *access, uint64_t address, uint64_t length, struct os_iov *out,
-              int max)
-{
-    if (range_check(access->region, address, length) != ACCESS_OK && !RED("mem-again-unchecked"))
-        return -1;
-    return mem_pieces(access, address, length, out, max);
 }

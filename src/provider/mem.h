@@ -110,10 +110,6 @@ void mem_end(struct access *access);
  * than max would be needed. */
 int mem_pieces(const struct access *access, uint64_t address, uint64_t length, struct os_iov *out,
                int max);
-/* The same of another range of a region that is held for the same need; also -1 when the range is
- * not within the region. */
-int mem_again(const struct access *access, uint64_t address, uint64_t length, struct os_iov *out,
-              int max);
 /* The slot a token names, or NULL: unknown or stale. Good for comparing and for tests only: nothing
  * keeps the slot from being retired and freed meanwhile. */
 struct mem_slot *mem_find(struct mem_table *table, uint32_t token);

@@ -337,16 +337,6 @@ bool object_reason(struct object *object, char *text, size_t size)
     return found;
 }
 
-NTSTATUS object_injected(struct object *object, enum call call)
-{
-    NTSTATUS status = fail_check(call);
-
-    if (__builtin_expect(status != STATUS_SUCCESS, 0))
-        object_fail(object, call, status, "fails on request (0x%08X), SOFTNDK_FAIL",
-                    (unsigned)status);
-    return status;
-}
-
 NTSTATUS object_query_extension(NDK_OBJECT_HEADER *header, GUID *id, NDK_VERSION version,
                                 NDK_EXTENSION_INTERFACE *out)
 {

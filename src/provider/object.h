@@ -134,7 +134,15 @@ bool object_reason(struct object *object, char *text, size_t size);
  * fail_check() with the reason left at object: STATUS_SUCCESS, or the status that SOFTNDK_FAIL
  * wants of this call. The first line of every function that can fail.
  */
-NTSTATUS object_injected(struct object *object, enum call call);
+static inline NTSTATUS object_injected(struct object *object, enum call call)
+{
+    NTSTATUS status = fail_check(call);
+
+    return __builtin_expect(status == STATUS_SUCCESS, 1)
+               ? status
+               : object_fail(object, call, status, "fails on request (0x%08X), SOFTNDK_FAIL",
+                             (unsigned)status);
+}
 
 /* ---- asynchronous requests ------------------------------------------------------------------ */
 

@@ -79,8 +79,6 @@ void qp_unbind(struct qp *qp, struct conn *conn);
 /* Memory, local operations and completions for the connection room (qp_ops.c). */
 enum access_result qp_map(void *qp, uint32_t token, uint64_t address, uint32_t length,
                           uint32_t need, struct access *hold, struct os_iov *pieces, int *count);
-bool qp_map_again(const struct access *hold, uint64_t address, uint32_t length,
-                  struct os_iov *pieces, int *count);
 void qp_unmap(void *qp, struct access *hold);
 void qp_note(void *qp, const char *text);
 NTSTATUS qp_local(void *qp, struct conn_wr *wr);

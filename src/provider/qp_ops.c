@@ -89,17 +89,6 @@ enum access_result qp_map(void *owner, uint32_t token, uint64_t address, uint32_
     return result;
 }
 
-bool qp_map_again(const struct access *hold, uint64_t address, uint32_t length,
-                  struct os_iov *pieces, int *count)
-{
-    int pieces_needed = mem_again(hold, address, length, pieces, *count);
-
-    if (pieces_needed < 0)
-        return false;
-    *count = pieces_needed;
-    return true;
-}
-
 void qp_note(void *owner, const char *text)
 {
     struct qp *qp = owner;

@@ -65,8 +65,4 @@ extern atomic_bool os_poll_coarse;
 /* os_probe() for kernels before 5.14. */
 int os_probe_by_map(const void *addr, size_t len, bool writable);
 
-/* ---- thread.c ------------------------------------------------------------------------------- */
-
-_Noreturn void os_fatal(const char *call, int err);
-
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/red.h"
 #include "os/linux/backend.h"
+#include "os/linux/bare.h"
 
 #define POLL_BATCH 256
 #define POLL_EDGES ((uint32_t)(EPOLLIN | EPOLLOUT | EPOLLRDHUP) | (uint32_t)EPOLLET)
@@ -193,8 +194,10 @@ static int poll_wait_once(int epoll_fd, struct epoll_event *ev, int max, int64_t
     int64_t ms;
     int n;
 
-    if (timeout_us <= 0)
-        return epoll_wait(epoll_fd, ev, max, timeout_us < 0 ? -1 : 0);
+    if (timeout_us == 0)
+        return os_bare_epoll_look(epoll_fd, ev, max);
+    if (timeout_us < 0)
+        return epoll_wait(epoll_fd, ev, max, -1);
     n = poll_wait_fine(epoll_fd, ev, max, timeout_us);
     if (n >= 0 || !atomic_load_explicit(&os_poll_coarse, memory_order_relaxed))
         return n;

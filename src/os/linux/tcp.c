@@ -18,7 +18,7 @@
 
 #include "base/red.h"
 #include "os/linux/backend.h"
-#include "os/linux/tsan.h"
+#include "os/linux/bare.h"
 
 #ifdef OS_TSAN
 char os_tsan_wire;
@@ -175,7 +175,7 @@ ssize_t os_tcp_send(int fd, const struct os_iov *iov, int count)
             count--;
         }
         do {
-            n = send(fd, iov->base, iov->len ? 1 : 0, MSG_NOSIGNAL);
+            n = os_bare_send(fd, iov->base, iov->len ? 1 : 0);
         } while (n < 0 && errno == EINTR);
         os_poll_rearm(fd);
         return n < 0 ? -errno : n;
@@ -185,10 +185,10 @@ ssize_t os_tcp_send(int fd, const struct os_iov *iov, int count)
     do {
 #ifndef OS_TSAN
         if (count == 1) /* about 5 % cheaper than sendmsg() */
-            n = send(fd, iov->base, iov->len, MSG_NOSIGNAL);
+            n = os_bare_send(fd, iov->base, iov->len);
         else
 #endif
-            n = os_sendmsg(fd, &msg, MSG_NOSIGNAL);
+            n = os_bare_sendmsg(fd, &msg);
     } while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
 }
@@ -204,7 +204,7 @@ ssize_t os_tcp_recv(int fd, void *buf, size_t len)
         return -fault;
     }
     do {
-        n = recv(fd, buf, len, 0);
+        n = os_bare_recv(fd, buf, len);
     } while (n < 0 && errno == EINTR);
     os_received();
     return n < 0 ? -errno : n;

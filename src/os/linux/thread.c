@@ -52,16 +52,6 @@ void os_mutex_destroy(os_mutex *m)
     check("mutex_destroy", pthread_mutex_destroy(m));
 }
 
-void os_mutex_lock(os_mutex *m)
-{
-    check("mutex_lock", pthread_mutex_lock(m));
-}
-
-void os_mutex_unlock(os_mutex *m)
-{
-    check("mutex_unlock", pthread_mutex_unlock(m));
-}
-
 void os_cond_init(os_cond *c)
 {
     pthread_condattr_t attr;

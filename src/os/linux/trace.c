@@ -20,6 +20,7 @@
 #include <unwind.h>
 
 #include "base/red.h"
+#include "os/os_sync.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define OS_TRACE_KEEPS true
@@ -49,13 +50,13 @@ struct kept {
     void *const *places[KEPT_FRAMES];
 };
 
-static _Thread_local struct kept kept_stacks[KEPT_STACKS];
-
+/* NULL: no memory to remember it. */
 static struct kept *kept_for(const void *from, const void *stack)
 {
+    struct kept *stacks = os_thread_memory(OS_THREAD_STACKS, KEPT_STACKS * sizeof *stacks);
     uintptr_t n = (uintptr_t)from ^ (uintptr_t)stack >> 4;
 
-    return &kept_stacks[(n ^ n >> 5 ^ n >> 10) % KEPT_STACKS];
+    return stacks ? &stacks[(n ^ n >> 5 ^ n >> 10) % KEPT_STACKS] : NULL;
 }
 
 /* Whether the places hold what they held. They are above the present stack pointer and below where
@@ -63,7 +64,7 @@ static struct kept *kept_for(const void *from, const void *stack)
 __attribute__((no_sanitize_address, no_sanitize_thread)) static bool
 kept_is(const struct kept *k, const void *from, const void *stack, unsigned max)
 {
-    if (k->from != from || k->stack != stack || k->max != max)
+    if (!k || k->from != from || k->stack != stack || k->max != max)
         return false;
     for (unsigned i = 0; i < k->count; i++)
         if (*k->places[i] != k->frames[i] && !RED("os-trace-stale"))
@@ -94,7 +95,7 @@ static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *arg)
 
 static void keep(struct kept *k, const struct walk *w, const void *stack)
 {
-    if (!w->keepable || w->count == 0)
+    if (!k || !w->keepable || w->count == 0)
         return;
     *k = (struct kept){.from = w->from, .stack = stack, .max = w->max, .count = w->count};
     memcpy(k->frames, w->frames, w->count * sizeof w->frames[0]);
