@@ -365,14 +365,51 @@ static void in_wait_first(void **state)
     after_accept(CONN_WAIT_FIRST);
 }
 
+/* Linux's names for sockets and Windows' cannot stand in one file. */
+int getsockopt(int fd, int level, int option, void *value, unsigned *length);
+enum { SOCKET_KEEPALIVE = 9, TCP_KEEPIDLE = 4, TCP_USER_TIMEOUT = 18 };
+enum { LEVEL_SOCKET = 1, LEVEL_TCP = 6 };
+
+static int socket_option(int level, int option)
+{
+    int value = -1;
+    unsigned length = sizeof value;
+
+    assert_int_equal(getsockopt(conn_of(&m)->fd, level, option, &value, &length), 0);
+    return value;
+}
+
+/* Whoever began it, a connection's socket has the time limits of the options. */
+static void sockets_have_their_limits(void **state)
+{
+    (void)state;
+    for (int active = 0; active < 2; active++) {
+        there(CONN_OPEN, active, "user_timeout_ms=12345,keepalive_s=77");
+        assert_int_equal(socket_option(LEVEL_TCP, TCP_USER_TIMEOUT), 12345);
+        assert_int_equal(socket_option(LEVEL_SOCKET, SOCKET_KEEPALIVE), 1);
+        assert_int_equal(socket_option(LEVEL_TCP, TCP_KEEPIDLE), 77);
+        machine_close(&m);
+        there(CONN_OPEN, active, "user_timeout_ms=0,keepalive_s=0");
+        assert_int_equal(socket_option(LEVEL_TCP, TCP_USER_TIMEOUT), 0);
+        assert_int_equal(socket_option(LEVEL_SOCKET, SOCKET_KEEPALIVE), 0);
+        machine_close(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_connecting),    cmocka_unit_test(in_wait_reply),
-        cmocka_unit_test(in_retrying),      cmocka_unit_test(in_decide),
-        cmocka_unit_test(in_decide_octets), cmocka_unit_test(in_wait_request),
-        cmocka_unit_test(in_undecided),     cmocka_unit_test(in_completing),
-        cmocka_unit_test(in_moving),        cmocka_unit_test(in_wait_first),
+        cmocka_unit_test(in_connecting),
+        cmocka_unit_test(in_wait_reply),
+        cmocka_unit_test(in_retrying),
+        cmocka_unit_test(in_decide),
+        cmocka_unit_test(in_decide_octets),
+        cmocka_unit_test(in_wait_request),
+        cmocka_unit_test(in_undecided),
+        cmocka_unit_test(in_completing),
+        cmocka_unit_test(in_moving),
+        cmocka_unit_test(in_wait_first),
+        cmocka_unit_test(sockets_have_their_limits),
     };
 
     return machine_run(tests, sizeof tests / sizeof tests[0]);
