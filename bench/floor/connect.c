@@ -8,8 +8,9 @@
  * message (a Read Request) and its Response, then both ends shut down and see the other's FIN. Both
  * wait in epoll as the library does, however many lives there are at once.
  *
- * The client closes first, as the side that disconnects does, so its ports rest in TIME_WAIT: it
- * binds to port 0 with SO_REUSEADDR and makes no more connections than the range of ports holds.
+ * The client closes first, as the side that disconnects does, so its ports rest in TIME_WAIT unless
+ * the system is told not to let them (bench/run.py does): it binds to port 0 with SO_REUSEADDR and
+ * makes no more connections than the range of ports holds.
  */
 #include <errno.h>
 #include <netinet/in.h>
