@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""The arithmetic of `make bench`: which rounds count, ratios, verdicts, the table.
+"""The arithmetic of `make bench`: which rounds count, ratios, verdicts, the tables, how far apart
+two runs are.
 
-A round of a row is floor, softndk, peers, floor. Its two floors tell whether the machine was the
-same throughout; a round whose floors differ by more than a quarter is dropped. Nothing here
+A round of a row is floor, softndk, bounds, peers, floor. Its two floors tell whether the machine
+was the same throughout; a round whose floors differ by more than a quarter is dropped. Nothing here
 measures."""
 
 import statistics
 
 DRIFT = 1.25 # most that the two floors of a round may differ, as a factor
+AGREE = 10   # percent that two runs may be apart
 
 
 class Round:
     """What one round of one row gave. None: not measured, or failed."""
 
-    def __init__(self, floors, softndk, peers=None):
-        self.floors, self.softndk, self.peers = list(floors), softndk, dict(peers or {})
+    def __init__(self, floors, softndk, peers=None, bounds=None):
+        self.floors, self.softndk = list(floors), softndk
+        self.peers, self.bounds = dict(peers or {}), dict(bounds or {})
 
     @property
     def floor(self):
@@ -28,17 +31,37 @@ class Round:
 
 
 class Ratio:
-    """softndk to something else over the rounds: of the medians, and the least and most of one
-    round."""
+    """One thing to another over the rounds: of the medians, and the least and most of one round.
+
+    `of_rounds` is the median of the ratios of the rounds: what changes from round to round alike
+    for both does not show in it."""
 
     def __init__(self, pairs):
         each = [mine / other for mine, other in pairs]
         self.least, self.most = min(each), max(each)
+        self.of_rounds = statistics.median(each)
         self.value = statistics.median(mine for mine, _ in pairs) / \
             statistics.median(other for _, other in pairs)
 
     def text(self):
         return f"{self.value:.2f} [{self.least:.2f}..{self.most:.2f}]"
+
+    def data(self):
+        return {"value": self.value, "least": self.least, "most": self.most,
+                "median_of_ratios": self.of_rounds}
+
+
+class Bound:
+    """What a bound came to over the rounds, between the floor and softndk."""
+
+    def __init__(self, name, rounds):
+        self.figure = statistics.median(one.bounds[name] for one in rounds)
+        self.of_floor = Ratio([(one.bounds[name], one.floor) for one in rounds])
+        self.softndk_to_it = Ratio([(one.softndk, one.bounds[name]) for one in rounds])
+
+    def data(self):
+        return {"figure": self.figure, "of_floor": self.of_floor.data(),
+                "softndk_to_it": self.softndk_to_it.data()}
 
 
 class Check:
@@ -69,11 +92,10 @@ class Summary:
         self.softndk = self.median(one.softndk for one in self.kept)
         self.floor = self.median(one.floor for one in self.kept if one.floors)
         self.of_floor = self.ratio((one.softndk, one.floor) for one in self.kept if one.floors)
-        self.peers = {}
-        for name in row.peers:
-            values = [one.peers.get(name) for one in self.kept]
-            if values and None not in values:
-                self.peers[name] = self.median(values)
+        self.peers = {name: self.median(one.peers[name] for one in self.kept) for name in row.peers
+                      if self.always(one.peers.get(name) for one in self.kept)}
+        self.bounds = {name: Bound(name, self.kept) for name in row.bounds
+                       if self.always(one.bounds.get(name) for one in self.kept)}
         self.best = self.best_peer()
         self.of_peer = self.ratio((one.softndk, one.peers[self.best]) for one in self.kept) \
             if self.best else None
@@ -82,6 +104,12 @@ class Summary:
     def median(values):
         values = list(values)
         return statistics.median(values) if values else None
+
+    @staticmethod
+    def always(values):
+        """Whether there is a figure of each round that counts."""
+        values = list(values)
+        return bool(values) and None not in values
 
     @staticmethod
     def ratio(pairs):
@@ -115,14 +143,15 @@ class Summary:
 
     def data(self):
         def ratio(one):
-            return one and {"value": one.value, "least": one.least, "most": one.most}
+            return one and one.data()
         return {"row": self.row.name, "work": self.row.work, "unit": self.row.unit,
                 "softndk": self.softndk, "floor": self.floor, "of_floor": ratio(self.of_floor),
+                "bounds": {name: bound.data() for name, bound in self.bounds.items()},
                 "peers": self.peers, "best_peer": self.best, "of_peer": ratio(self.of_peer),
                 "kept": len(self.kept), "dropped": self.dropped, "verdict": self.verdict(),
                 "targets": [check.text(self.row.unit) for check in self.row.checks],
-                "rounds": [{"floors": one.floors, "softndk": one.softndk, "peers": one.peers,
-                            "kept": one.kept} for one in self.rounds]}
+                "rounds": [{"floors": one.floors, "softndk": one.softndk, "bounds": one.bounds,
+                            "peers": one.peers, "kept": one.kept} for one in self.rounds]}
 
 
 def number(value):
@@ -149,6 +178,55 @@ def table(summaries):
             f"{len(one.kept)} of {len(one.rounds)}", one.verdict()]) + " |")
     return "\n".join(lines) + "\n"
 
+
+def bounds_table(summaries):
+    """The bounds as Markdown; nothing if none was measured."""
+    lines = ["Between the floor and softndk:", "",
+             "| work | unit | floor | bound | its figure | to the floor | softndk to it |",
+             "|---|---|---|---|---|---|---|"]
+    head = len(lines)
+    for one in summaries:
+        for name, bound in one.bounds.items():
+            lines.append("| " + " | ".join([
+                one.row.work, one.row.unit, number(one.floor), name, number(bound.figure),
+                bound.of_floor.text(), bound.softndk_to_it.text()]) + " |")
+    return "\n".join(lines) + "\n" if len(lines) > head else ""
+
+
+# ---- two runs ------------------------------------------------------------------------------------
+
+def apart(one, other):
+    """By how many percent the larger is more than the smaller; None if there are not two."""
+    if one is None or other is None:
+        return None
+    return 100 * (max(one, other) / min(one, other) - 1)
+
+
+def compare(first, second):
+    """The ratios to the floor of two runs side by side; both are the rows of what --json writes."""
+    runs = [{row["row"]: row["of_floor"] or {} for row in rows} for rows in (first, second)]
+    names = list(dict.fromkeys([*runs[0], *runs[1]]))
+    width = max(map(len, ["row", *names]))
+    ends = f"{'first':>8}{'second':>8}{'differ by':>11}"
+    lines = [f"{'row':<{width}}{ends}   of rounds:{ends}"]
+    counts = {"value": [], "median_of_ratios": []} # which rows agree, of those that both have
+    for name in names:
+        columns = []
+        for key, agree in counts.items():
+            ratios = [run.get(name, {}).get(key) for run in runs]
+            percent = apart(*ratios)
+            if percent is not None:
+                agree.append(round(percent, 1) <= AGREE)
+            columns.append("".join(f"{number(ratio):>8}" for ratio in ratios) +
+                           (f"{'-':>11}" if percent is None else f"{percent:9.1f} %"))
+        lines.append(f"{name:<{width}}{columns[0]}{'':13}{columns[1]}")
+    by_medians, by_rounds = (f"{sum(agree)} of {len(agree)}" for agree in counts.values())
+    lines.append(f"{by_medians} rows agree within {AGREE} %; by the medians of the rounds' ratios "
+                 f"{by_rounds}")
+    return "\n".join(lines) + "\n"
+
+
+# ---- documents -----------------------------------------------------------------------------------
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 

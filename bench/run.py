@@ -3,9 +3,9 @@
 """run.py [options] - what TCP gives here, what softndk gives, what the peers give, side by side.
 
 In a private network namespace (root: unshare -n, others: unshare -rn), server on CPU 0, client on
-CPU 1. A round takes every row once: floor, softndk, peers, floor. Rounds whose two floors differ by
-more than a quarter are dropped, and made up for by further rounds, up to a limit. The method, the
-machine and the last table: docs/performance.md.
+CPU 1. A round takes every row once: floor, softndk, bounds, peers, floor. Rounds whose two floors
+differ by more than a quarter are dropped, and made up for by further rounds, up to a limit. The
+method, the machine and the last table: docs/performance.md.
 
 A row below its target is no failure. The exit status is 1 if something could not be measured."""
 
@@ -42,6 +42,8 @@ def read_arguments():
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything measured")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE",
                         help="the table; replaces what stands between the marks if FILE has them")
+    parser.add_argument("--compare", nargs=2, type=pathlib.Path, metavar="JSON",
+                        help="measure nothing: how far two runs (of --json) are apart")
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
     if arguments.rounds < 1:
@@ -102,11 +104,12 @@ class Session:
     def round(self, row):
         floors = [self.figure(row, "floor", row.floor)] if row.floor else []
         softndk = self.figure(row, "softndk", row.softndk)
+        bounds = {name: self.figure(row, name, measure) for name, measure in row.bounds.items()}
         peers = {name: self.figure(row, name, measure)
                  for name, measure in self.peers(row).items()}
         if row.floor:
             floors.append(self.figure(row, "floor", row.floor))
-        one = figures.Round(floors, softndk, peers)
+        one = figures.Round(floors, softndk, peers, bounds)
         self.rounds[row].append(one)
         return one
 
@@ -133,7 +136,8 @@ class Session:
     @staticmethod
     def tell(number, row, one):
         values = [figures.number(value) for value in
-                  [*one.floors[:1], one.softndk, *one.peers.values(), *one.floors[1:]]]
+                  [*one.floors[:1], one.softndk, *one.bounds.values(), *one.peers.values(),
+                   *one.floors[1:]]]
         print(f"round {number}, {row.name}: {' '.join(values)} {row.unit}"
               f"{'' if one.kept else ' (dropped)'}", file=sys.stderr, flush=True)
 
@@ -152,6 +156,8 @@ def report(session, about, steal):
     notes += [f"failed: {text} ({count} times)" for text, count in session.failures.items()]
     notes.append(f"time taken by the hypervisor: {100 * steal:.2f} %")
     text = machine.head(about, session.programs.limits, notes) + "\n" + figures.table(summaries)
+    bounds = figures.bounds_table(summaries)
+    text += "\n" + bounds if bounds else ""
     print(text)
     if arguments.markdown:
         old = arguments.markdown.read_text(encoding="utf-8") if arguments.markdown.exists() else ""
@@ -164,8 +170,24 @@ def report(session, about, steal):
     return 1 if any(not one.kept and not one.dropped for one in summaries) else 0
 
 
+def compare(paths):
+    """Two files of --json. That they are far apart is no failure."""
+    runs = []
+    for path in paths:
+        try:
+            runs.append(json.loads(path.read_text(encoding="utf-8"))["rows"])
+        except OSError as error:
+            sys.exit(f"bench: {path}: {error.strerror}")
+        except (ValueError, KeyError, TypeError):
+            sys.exit(f"bench: {path}: not what --json writes")
+    print(figures.compare(*runs), end="")
+    return 0
+
+
 def main():
     arguments = read_arguments()
+    if arguments.compare:
+        return compare(arguments.compare)
     if not arguments.here and not arguments.inside:
         why_not = machine.enter_namespace([os.path.abspath(__file__), "--inside", *sys.argv[1:]])
         sys.exit(f"bench: no private network namespace: {why_not} (--here does without)")

@@ -46,7 +46,8 @@ struct bench_result {
     uint64_t iters;
     double seconds;
     double octets;    /* payload, in all */
-    bool has_latency; /* the half round trips, or for `connect` whole episodes, in microseconds */
+    bool connections; /* an iteration is a whole life of a connection */
+    bool has_latency; /* the half round trips, or the lives of connections, in microseconds */
     double min_us, typical_us, avg_us, p99_us, max_us;
 };
 

@@ -110,7 +110,7 @@ static void print_result(const struct bench_plan *plan, const struct bench_resul
         printf(", \"t_min_us\": %.3f, \"t_typical_us\": %.3f, \"t_avg_us\": %.3f, "
                "\"t_p99_us\": %.3f, \"t_max_us\": %.3f",
                result->min_us, result->typical_us, result->avg_us, result->p99_us, result->max_us);
-    if (strcmp(plan->mode, "connect") == 0)
+    if (result->connections)
         printf(", \"conns_per_s\": %.1f", (double)result->iters / result->seconds);
     else if (!result->has_latency)
         printf(", \"MBps\": %.2f, \"rate_Mps\": %.5f", result->octets / result->seconds * 1e-6,

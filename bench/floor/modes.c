@@ -5,6 +5,6 @@
 const char bench_program[] = "floor";
 
 const struct bench_mode *const bench_modes[] = {
-    &floor_pingpong, &floor_robin,   &floor_raw,     &floor_send, &floor_write,
-    &floor_read,     &floor_connect, &floor_machine, NULL,
+    &floor_pingpong, &floor_event,   &floor_robin, &floor_raw,     &floor_send, &floor_write,
+    &floor_read,     &floor_connect, &floor_mpa,   &floor_machine, NULL,
 };

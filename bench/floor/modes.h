@@ -5,7 +5,7 @@
 
 #include "common/bench.h"
 
-extern const struct bench_mode floor_pingpong, floor_robin, floor_raw, floor_send, floor_write,
-    floor_read, floor_connect, floor_machine;
+extern const struct bench_mode floor_pingpong, floor_event, floor_robin, floor_raw, floor_send,
+    floor_write, floor_read, floor_connect, floor_mpa, floor_machine;
 
 #endif

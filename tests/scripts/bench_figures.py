@@ -3,8 +3,10 @@
 """The arithmetic of bench/run.py on rounds that are written here: which rounds count, ratios,
 verdicts, the table; and that the rows are what run.py can run. Nothing is measured."""
 
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -21,10 +23,11 @@ from figures import Check, Ratio, Round, Summary
 
 
 class Row:
-    def __init__(self, *checks, less=False, peers=()):
+    def __init__(self, *checks, less=False, peers=(), bounds=()):
         self.name, self.work, self.unit = "row", "some work", "M/s"
         self.less_is_better, self.once = less, False
         self.peers = {name: None for name in peers}
+        self.bounds = {name: None for name in bounds}
         self.checks, self.floor, self.softndk = checks, None, None
 
 
@@ -55,6 +58,12 @@ class Ratios(unittest.TestCase):
 
     def test_even_number(self):
         self.assertEqual(Ratio([(1, 10), (3, 10)]).value, 0.2)
+
+    def test_of_each_round(self):
+        ratio = Ratio([(8, 10), (30, 20), (18, 30)])
+        self.assertEqual((ratio.value, ratio.of_rounds), (18 / 20, 0.8))
+        self.assertEqual(ratio.data(), {"value": 0.9, "least": 0.6, "most": 1.5,
+                                        "median_of_ratios": 0.8})
 
 
 class Summaries(unittest.TestCase):
@@ -95,6 +104,25 @@ class Summaries(unittest.TestCase):
         self.assertIsNone(one.best)
         self.assertEqual(one.verdict(), "at target (no peer)")
 
+    def test_bounds(self):
+        row = Row(Check("floor", "<=", 1.05), less=True, bounds=("asleep", "odd"))
+        one = Summary(row, [Round([10, 10], 15, bounds={"asleep": 12, "odd": 1}),
+                            Round([10, 30], 99, bounds={"asleep": 99, "odd": 1}),
+                            Round([20, 20], 36, bounds={"asleep": 24, "odd": None})])
+        self.assertEqual(list(one.bounds), ["asleep"])
+        bound = one.bounds["asleep"]
+        self.assertEqual((bound.figure, bound.of_floor.value, bound.softndk_to_it.value),
+                         (18, 18 / 15, 25.5 / 18))
+        self.assertEqual((bound.softndk_to_it.least, bound.softndk_to_it.most), (1.25, 1.5))
+        data = one.data()
+        self.assertEqual(data["bounds"]["asleep"]["figure"], 18)
+        self.assertEqual(data["bounds"]["asleep"]["of_floor"]["value"], 1.2)
+        self.assertEqual(data["bounds"]["asleep"]["softndk_to_it"]["most"], 1.5)
+        self.assertEqual(data["rounds"][2]["bounds"], {"asleep": 24, "odd": None})
+
+    def test_a_bound_drops_no_round(self):
+        self.assertTrue(Round([1, 1], 1, bounds={"b": None}).kept)
+
     def test_value(self):
         row = Row(Check("value", ">=", 1.0))
         self.assertEqual(Summary(row, [Round([], 0.9)]).verdict(), "below: 0.90, need >= 1 M/s")
@@ -108,9 +136,62 @@ class Summaries(unittest.TestCase):
             "19.00 [19.00..19.00] | >= 0.9 x floor, >= 5 x best peer | 1 of 2 | at target |")
         self.assertEqual(one.data()["of_peer"]["value"], 19.0)
 
+    def test_table_of_bounds(self):
+        row = Row(Check("floor", ">=", 0.9), bounds=("the messages",))
+        one = Summary(row, [Round([10, 10], 6, bounds={"the messages": 8})])
+        self.assertEqual(figures.bounds_table([Summary(Row(), [Round([1, 1], 1)]), one]),
+                         "Between the floor and softndk:\n\n"
+                         "| work | unit | floor | bound | its figure | to the floor | "
+                         "softndk to it |\n|---|---|---|---|---|---|---|\n"
+                         "| some work | M/s | 10.00 | the messages | 8.000 | 0.80 [0.80..0.80] | "
+                         "0.75 [0.75..0.75] |\n")
+
+    def test_no_table_without_bounds(self):
+        self.assertEqual(figures.bounds_table([Summary(Row(), [Round([1, 1], 1)])]), "")
+        self.assertEqual(figures.bounds_table([Summary(Row(bounds=("b",)), [])]), "")
+
     def test_numbers(self):
         self.assertEqual([figures.number(value) for value in (None, 0.5, 12.345, 123.45, 9831.4)],
                          ["-", "0.500", "12.35", "123.5", "9831"])
+
+
+def told(name, value=None, of_rounds=None):
+    """A row as --json has it."""
+    ratio = None if value is None else {"value": value, "least": 0, "most": 9}
+    if of_rounds is not None:
+        ratio["median_of_ratios"] = of_rounds
+    return {"row": name, "of_floor": ratio}
+
+
+class Comparisons(unittest.TestCase):
+    def test_percent(self):
+        self.assertAlmostEqual(figures.apart(1.0, 1.25), 25)
+        self.assertAlmostEqual(figures.apart(1.25, 1.0), 25)
+        self.assertEqual(figures.apart(0.5, 0.5), 0)
+        self.assertIsNone(figures.apart(None, 0.5))
+        self.assertIsNone(figures.apart(0.5, None))
+
+    def test_two_runs(self):
+        lines = figures.compare([told("near", 1.0, 1.0), told("far", 0.5, 0.5), told("memory")],
+                                [told("far", 0.6, 0.5), told("near", 1.1, 1.2), told("memory")])
+        self.assertEqual([line.split() for line in lines.splitlines()], [
+            "row first second differ by of rounds: first second differ by".split(),
+            "near 1.000 1.100 10.0 % 1.000 1.200 20.0 %".split(),
+            "far 0.500 0.600 20.0 % 0.500 0.500 0.0 %".split(),
+            "memory - - - - - -".split(),
+            "1 of 2 rows agree within 10 %; by the medians of the rounds' ratios 1 of 2".split()])
+
+    def test_a_row_that_one_run_lacks(self):
+        lines = figures.compare([told("a", 1.0), told("b", 1.0)], [told("b", 1.0), told("c", 1.0)])
+        self.assertEqual([line.split()[0:3] for line in lines.splitlines()[1:4]],
+                         [["a", "1.000", "-"], ["b", "1.000", "1.000"], ["c", "-", "1.000"]])
+        self.assertRegex(lines, "\n1 of 1 rows agree .* 0 of 0\n")
+
+    def test_what_a_session_writes_can_be_compared(self):
+        row = Row(Check("floor", ">=", 0.9))
+        rows_of = [[Summary(row, [Round([10, 10], value)]).data()] for value in (9, 6)]
+        self.assertRegex(figures.compare(*rows_of), r"row +0\.900 +0\.600 +50\.0 %")
+        self.assertIn("\n0 of 1 rows agree", figures.compare(*rows_of))
 
 
 class Documents(unittest.TestCase):
@@ -169,6 +250,7 @@ class Sessions(unittest.TestCase):
             one = session.round(row)
             self.assertTrue(one.kept, row.name)
             self.assertEqual(set(one.peers), set(row.peers), row.name)
+            self.assertEqual(set(one.bounds), set(row.bounds), row.name)
             self.assertTrue(row.checks, row.name)
 
     def test_both_sides_have_the_same_crc_and_size(self):
@@ -182,6 +264,33 @@ class Sessions(unittest.TestCase):
                         said.setdefault(key, set()).add(line[line.index(option) + 1])
             for key, values in said.items():
                 self.assertEqual(len(values), 1, f"{row.name}: {key} {values}")
+
+    def test_order_of_a_round(self):
+        row = Row(peers=("p",), bounds=("b",))
+        order = []
+
+        def note(what):
+            return lambda _: order.append(what) or 1.0
+        row.floor, row.softndk = note("floor"), note("softndk")
+        row.bounds, row.peers = {"b": note("bound")}, {"p": note("peer")}
+        session = self.session(chosen=[row])
+        session.programs.why_not = lambda name: None
+        self.assertEqual(session.round(row).bounds, {"b": 1.0})
+        self.assertEqual(order, ["floor", "softndk", "bound", "peer", "floor"])
+
+    def test_rows_whose_bounds_are_measured(self):
+        words = {}
+        for row in rows.ROWS:
+            for bound in row.bounds.values():
+                programs = Fake()
+                bound(programs)
+                words[row.name] = " ".join(programs.lines[0])
+        self.assertEqual(words, {
+            "lat-spin": "bench/floor --wait spin --size 64 event",
+            "lat-event": "bench/floor --wait block --size 64 event",
+            "lat-adaptive": "bench/floor --wait spin --size 64 event",
+            "connect": "bench/floor --sockets 1 mpa",
+            "connect-64": "bench/floor --sockets 64 mpa"})
 
     def test_peers_that_are_missing_are_skipped_with_a_reason(self):
         row = rows.ROWS[0]
@@ -215,6 +324,22 @@ class Sessions(unittest.TestCase):
         session = self.session(chosen=[row], rounds=2)
         session.run()
         self.assertEqual(session.failures, {"row, softndk: no such thing": 4})
+
+
+class Commands(unittest.TestCase):
+    def test_compare(self):
+        with tempfile.TemporaryDirectory() as directory:
+            names = [str(pathlib.Path(directory) / name) for name in ("a.json", "b.json")]
+            for name, value in zip(names, (0.5, 0.8)):
+                pathlib.Path(name).write_text(json.dumps({"rows": [told("far", value, value)]}))
+            command = [sys.executable, str(SOURCE / "bench/run.py"), "--compare"]
+            done = subprocess.run([*command, *names], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("0 of 1 rows agree within 10 %", done.stdout)
+            pathlib.Path(names[1]).write_text("[1]")
+            done = subprocess.run([*command, *names], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("b.json: not what --json writes", done.stderr)
 
 
 class Pairs(unittest.TestCase):

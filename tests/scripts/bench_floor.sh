@@ -58,11 +58,13 @@ runs=0
 for wait in block spin; do
     # Ends that spin on a busy processor take turns by the scheduler's clock.
     measure "$floor" 10 t_avg_us --wait $wait pingpong
+    measure "$floor" 10 t_avg_us --wait $wait event
     measure "$floor" 10 t_avg_us --wait $wait --sockets 5 robin
     measure "$floor" 64 rate_Mps --wait $wait --gather 32 --crc on send
     measure "$floor" 4 MBps --wait $wait --size 1048576 --window 2 --crc on read
 done
 measure "$floor" 5 t_avg_us --size 262144 pingpong
+measure "$floor" 5 t_avg_us --size 262144 event
 measure "$floor" 100 rate_Mps --size 88 send
 measure "$floor" 1000 rate_Mps --gather 50 --batch 4096 send
 measure "$floor" 100 MBps --size 4096 --gather 20 --crc on write
@@ -74,6 +76,9 @@ measure "$floor" 500 rate_Mps --window 32 --crc on read
 measure "$floor" 200 rate_Mps --size 4096 --window 300 read
 measure "$floor" 50 conns_per_s connect
 measure "$floor" 200 conns_per_s --sockets 64 connect
+measure "$floor" 50 conns_per_s mpa
+measure "$floor" 5 conns_per_s --wait spin mpa
+measure "$floor" 200 conns_per_s --sockets 64 mpa
 say "floor: $runs measurements"
 
 refused "--size 6: a multiple of 4" --size 6 pingpong
