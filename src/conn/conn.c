@@ -48,6 +48,8 @@ static void conn_after(struct engine_after *after)
      * they may be gone with their QP. */
     if (!conn_kick(&conn->tx.dir, 0) && RED("after_flushes") && atomic_load(&conn->flushed))
         conn_late_flush(conn);
+    if (atomic_load(&conn->held) && !RED("hold-not-released-behind"))
+        conn_kick(&conn->rx.dir, 0);
     conn_unref(conn);
 }
 
@@ -76,6 +78,7 @@ struct conn *conn_new(const struct conn_ops *ops, void *up, const struct options
     iwarp_track_rx_init(&conn->rx.track);
     iwarp_track_tx_init(&conn->tx.track);
     conn->tx.answer_turn = true; /* a ready-to-receive Read is answered before anything else */
+    conn->rx.most = ENGINE_STAGING;
     conn->rx.current_status = STATUS_CANCELLED;
     conn->first_status = STATUS_CANCELLED;
     conn->end_status = STATUS_CANCELLED;
@@ -378,31 +381,42 @@ bool conn_set_out(struct conn *conn, const uint8_t *octets, uint32_t length, int
 
 /* ---- posts ---------------------------------------------------------------------------------- */
 
+/* In a callback: what was posted waits for its return, and goes together. False: it is none. */
+static bool post_waits(struct conn *conn)
+{
+    struct engine_shard *self = engine_self();
+    struct engine_shard *none = NULL;
+
+    if (!engine_in_item())
+        return false;
+    if (atomic_load(&conn->after_owner) == self)
+        return true;
+    conn_ref(conn);
+    if (atomic_compare_exchange_strong(&conn->after_owner, &none, self)) {
+        engine_after(&conn->after);
+        return true;
+    }
+    /* Another shard's callback remembered it: this post does not wait for that callback. */
+    conn_unref(conn);
+    return false;
+}
+
 bool conn_post_kick(struct conn *conn)
 {
-    if (engine_in_item()) {
-        struct engine_shard *self = engine_self();
-        struct engine_shard *none = NULL;
-
-        if (atomic_load(&conn->after_owner) == self)
-            return !atomic_load(&conn->flushed);
-        conn_ref(conn);
-        if (atomic_compare_exchange_strong(&conn->after_owner, &none, self)) {
-            engine_after(&conn->after);
-            return !atomic_load(&conn->flushed);
-        }
-        /* Another shard's callback remembered it: this post does not wait for that callback. */
-        conn_unref(conn);
-    }
-    if (conn_kick(&conn->tx.dir, 0))
+    if (!post_waits(conn) && conn_kick(&conn->tx.dir, 0))
         return true;
     return !atomic_load(&conn->flushed);
 }
 
+/*
+ * The receive is published: either this sees the hold, or whoever holds sees the receive. Many are
+ * mostly posted one after the other, so where their poster comes back, from a callback or for a
+ * poll, what waited is processed then, all at once.
+ */
 bool conn_receive_kick(struct conn *conn)
 {
-    /* The receive is published: either this sees the hold, or whoever holds sees the receive. */
-    if (atomic_load(&conn->held) && !RED("hold-not-released"))
+    if (atomic_load(&conn->held) && !RED("hold-not-released") && !post_waits(conn) &&
+        !(conn->group && engine_group_ask(conn->group, &conn->watch)))
         conn_kick(&conn->rx.dir, 0);
     return !atomic_load(&conn->flushed);
 }

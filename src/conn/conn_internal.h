@@ -27,8 +27,10 @@ struct conn_dir {
     atomic_uint word;
     struct engine_work later; /* on the home shard's run list, direction still BUSY */
     struct conn *conn;
-    /* One helping of work by the owner. True: more is known to be there. */
+    /* One helping of work by the owner. True: more is known to be there; with `yields` set it is
+     * better done when the callbacks that are due have run. */
     bool (*work)(struct conn *conn);
+    bool yields; /* the owner's; cleared by it, too */
     /* The owner saw END: gives back what the direction holds. Marked DEAD afterwards. */
     void (*end)(struct conn *conn);
 };
@@ -198,6 +200,9 @@ struct conn_rx {
     bool read_active;
     uint32_t read_sge, read_sge_offset;
     struct conn_reuse reuse; /* during rx_parse() only */
+    /* Octets to take from the socket in one turn: what receives were posted for the last time that
+     * they ran out, and slowly more; the whole staging area as long as they never did. */
+    size_t most;
     struct conn_partial partial;
     /* an invalidation is waited for: of the Send in `current`, or of a finished Read */
     bool waiting;

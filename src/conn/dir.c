@@ -53,6 +53,9 @@ static void dir_run(struct conn_dir *dir, int budget)
         }
         if (more && conn_polls && dir == &conn->rx.dir && dir_leave(dir))
             return;
+        if (more && dir->yields && !conn_polls)
+            budget = 0;
+        dir->yields = false;
         if (--budget <= 0 && !RED("dir_budget_ignored")) {
             conn_ref(conn);
             engine_run(atomic_load(&conn->home), &dir->later);

@@ -17,7 +17,8 @@
 #include "base/usdt.h"
 #include "conn/rx_internal.h"
 
-#define RX_HELPINGS 4 /* receives of one turn */
+#define RX_HELPINGS 4     /* receives of one turn */
+#define RX_LEAST    4096u /* octets of a turn where receives run out */
 
 void rx_run_flush(struct conn *conn, struct rx_run *run)
 {
@@ -429,6 +430,7 @@ struct rx_stage {
     size_t have;
     size_t missing; /* not 0: octets [0, have) are still in the connection's buffer (partial.c), the
                        beginning of an FPDU that lacks so many */
+    size_t used;    /* octets that were processed */
     bool progress;  /* an FPDU was processed */
     bool kept;      /* nothing is here: what waits stays in the connection's buffer */
 };
@@ -438,6 +440,7 @@ static void stage_parse(struct conn *conn, struct rx_run *run, struct rx_stage *
     size_t used = rx_parse(conn, run, stage->octets, stage->have);
 
     stage->have -= used;
+    stage->used += used;
     stage->progress |= used != 0;
     if (used && stage->have)
         memmove(stage->octets, stage->octets + used, stage->have);
@@ -449,7 +452,7 @@ static void stage_begin(struct conn *conn, struct rx_run *run, struct rx_stage *
     size_t length;
 
     stage->octets = engine_staging();
-    stage->have = 0;
+    stage->have = stage->used = 0;
     stage->progress = stage->kept = false;
     stage->missing = partial_missing(conn);
     if (stage->missing) {
@@ -462,6 +465,7 @@ static void stage_begin(struct conn *conn, struct rx_run *run, struct rx_stage *
     if (length && !RED("partial-copied-each-receive")) {
         size_t used = rx_parse(conn, run, octets, length);
 
+        stage->used = used;
         partial_use(conn, used);
         stage->kept = run->stop;
         stage->progress = used != 0;
@@ -490,10 +494,41 @@ static void stage_add(struct conn *conn, struct rx_run *run, struct rx_stage *st
     stage_parse(conn, run, stage);
 }
 
+/*
+ * How much to take from the socket in one turn. Reading more Sends than receives are posted for
+ * costs twice: the rest is kept in the connection's buffer, and processed one by one as receives
+ * are posted. So when they ran out, the next turn takes what they sufficed for, and each one that
+ * gets by with it lets the next take an eighth more.
+ */
+static size_t turn_room(const struct conn *conn, const struct rx_stage *stage, size_t taken)
+{
+    size_t room = ENGINE_STAGING - stage->have, most = conn->rx.most;
+
+    if (most == ENGINE_STAGING)
+        return room;
+    if (taken >= most)
+        return 0;
+    return most - taken < room ? most - taken : room;
+}
+
+static void turn_learn(struct conn *conn, const struct rx_run *run, const struct rx_stage *stage,
+                       size_t taken)
+{
+    struct conn_rx *rx = &conn->rx;
+
+    if (run->hold && stage->used && !RED("rx-reads-beyond-receives"))
+        rx->most = stage->used > RX_LEAST ? stage->used : RX_LEAST;
+    else if (!run->stop && taken >= rx->most)
+        rx->most += rx->most / 8;
+    if (rx->most > ENGINE_STAGING)
+        rx->most = ENGINE_STAGING;
+}
+
 bool rx_work(struct conn *conn)
 {
     struct rx_run run;
     struct rx_stage stage;
+    size_t taken;
     bool more = false;
 
     run.count = 0;
@@ -510,12 +545,14 @@ bool rx_work(struct conn *conn)
         return false;
     }
     stage_begin(conn, &run, &stage);
+    taken = stage.used;
     for (int i = 0; !run.stop; i++) {
-        size_t room = ENGINE_STAGING - stage.have;
+        size_t room = turn_room(conn, &stage, taken);
         ssize_t n;
 
-        if (i == RX_HELPINGS) {
+        if (i == RX_HELPINGS || room == 0) {
             more = true;
+            conn->rx.dir.yields = room == 0;
             break;
         }
         n = os_tcp_recv(conn->fd, stage.octets + stage.have, room);
@@ -535,12 +572,14 @@ bool rx_work(struct conn *conn)
             nudge_octets_came(conn);
         atomic_fetch_add_explicit(&conn->counters->in_octets, (unsigned long long)n,
                                   memory_order_relaxed);
+        taken += (size_t)n;
         stage_add(conn, &run, &stage, (size_t)n);
         if ((size_t)n < room && !atomic_load(&conn->hangup))
             break; /* drained; what comes later is a new edge */
     }
     if (!stage.missing && !stage.kept && (!run.stop || conn->rx.waiting || run.hold))
         partial_keep(conn, stage.octets, stage.have, stage.progress);
+    turn_learn(conn, &run, &stage, taken);
     run_end(conn, &run);
     return more;
 }

@@ -66,16 +66,18 @@ bool rx_hold_over(struct conn *conn)
 
     if (!rx->holding)
         return true;
-    now = os_now_us();
-    over = now >= rx->hold_until_us && !RED("hold-for-ever");
-    if (!rx_receive_next(conn, !over)) {
-        if (!over) {
-            /* In milliseconds, not before: the timer may have been of an earlier Send. */
-            if (now < rx->hold_until_us)
-                conn_hold_timer(conn, (uint32_t)((rx->hold_until_us - now) / 1000 + 1));
-            return false;
+    if (!conn_queue_peek(conn->receive)) { /* else nobody need look at the clock */
+        now = os_now_us();
+        over = now >= rx->hold_until_us && !RED("hold-for-ever");
+        if (!rx_receive_next(conn, !over)) {
+            if (!over) {
+                /* In milliseconds, not before: the timer may have been of an earlier Send. */
+                if (now < rx->hold_until_us)
+                    conn_hold_timer(conn, (uint32_t)((rx->hold_until_us - now) / 1000 + 1));
+                return false;
+            }
+            rx->hold_spent = true;
         }
-        rx->hold_spent = true;
     }
     rx->holding = false;
     atomic_store(&conn->held, false);

@@ -64,6 +64,7 @@ struct engine_watch {
     void (*ready)(struct engine_watch *watch, unsigned os_events); /* I/O phase */
     struct engine_group *group;                                    /* NULL: in none */
     struct engine_watch *next, **back;                             /* in it; its lock */
+    atomic_bool asked;                                             /* engine_group_ask() */
 };
 
 struct engine_config {
@@ -148,6 +149,13 @@ int engine_watch_join(struct engine_watch *watch, struct engine_group *group, in
  */
 bool engine_group_poll(struct engine_group *group, void (*hold)(struct engine_watch *),
                        void (*polled)(struct engine_watch *, unsigned os_events));
+/* The poller found what it wanted without looking here, and will look again: takes or keeps the
+ * lease. */
+void engine_group_polling(struct engine_group *group);
+/* Any thread. There is something to do for this member that no event tells of, and it may wait for
+ * the next poll. True: that, or who gives the lease back, sees to it, by polled() or ready() with
+ * OS_READABLE. False: nobody polls, the caller does it. */
+bool engine_group_ask(struct engine_group *group, struct engine_watch *watch);
 void engine_group_return(struct engine_group *group);
 bool engine_group_leased(const struct engine_group *group);
 

@@ -62,6 +62,7 @@ void cq_progress_return(struct cq *cq)
 {
     if (!cq->group || RED("cq-arm-keeps-lease"))
         return;
+    atomic_store_explicit(&cq->polled, false, memory_order_relaxed);
     engine_group_return(cq->group);
     for (unsigned i = 0; i < atomic_load(&cq->also_count); i++)
         engine_group_return(cq->also[i]);

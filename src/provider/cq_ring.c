@@ -69,6 +69,7 @@ static bool cq_empty_poll(struct cq *cq)
         if (!cq->group || engine_self() ||
             (cq->empty_polls++ == 0 && !engine_group_leased(cq->group)))
             return false;
+        atomic_store_explicit(&cq->polled, true, memory_order_relaxed);
         return cq_progress_poll(cq);
     }
     if (engine_after_flush())
@@ -96,8 +97,11 @@ static ULONG cq_take(struct cq *cq, ULONG room, uint32_t *read)
 
     if (available == 0 && cq_empty_poll(cq))
         available = cq_available(cq, read);
-    if (available)
+    if (available) {
         cq->empty_polls = 0;
+        if (atomic_load_explicit(&cq->polled, memory_order_relaxed) && !engine_in_item())
+            engine_group_polling(cq->group);
+    }
     return available < room ? available : room;
 }
 
