@@ -415,8 +415,9 @@ bool conn_post_kick(struct conn *conn)
  */
 bool conn_receive_kick(struct conn *conn)
 {
-    if (atomic_load(&conn->held) && !RED("hold-not-released") && !post_waits(conn) &&
-        !(conn->group && engine_group_ask(conn->group, &conn->watch)))
+    if (atomic_load(&conn->held) && !RED("hold-not-released") &&
+        (RED("receives-one-by-one") ||
+         (!post_waits(conn) && !(conn->group && engine_group_ask(conn->group, &conn->watch)))))
         conn_kick(&conn->rx.dir, 0);
     return !atomic_load(&conn->flushed);
 }

@@ -17,8 +17,7 @@
 #include "base/usdt.h"
 #include "conn/rx_internal.h"
 
-#define RX_HELPINGS 4     /* receives of one turn */
-#define RX_LEAST    4096u /* octets of a turn where receives run out */
+#define RX_HELPINGS 4 /* receives of one turn */
 
 void rx_run_flush(struct conn *conn, struct rx_run *run)
 {
@@ -494,12 +493,7 @@ static void stage_add(struct conn *conn, struct rx_run *run, struct rx_stage *st
     stage_parse(conn, run, stage);
 }
 
-/*
- * How much to take from the socket in one turn. Reading more Sends than receives are posted for
- * costs twice: the rest is kept in the connection's buffer, and processed one by one as receives
- * are posted. So when they ran out, the next turn takes what they sufficed for, and each one that
- * gets by with it lets the next take an eighth more.
- */
+/* The room for the next receive of this turn, which has taken so much. */
 static size_t turn_room(const struct conn *conn, const struct rx_stage *stage, size_t taken)
 {
     size_t room = ENGINE_STAGING - stage->have, most = conn->rx.most;
@@ -509,19 +503,6 @@ static size_t turn_room(const struct conn *conn, const struct rx_stage *stage, s
     if (taken >= most)
         return 0;
     return most - taken < room ? most - taken : room;
-}
-
-static void turn_learn(struct conn *conn, const struct rx_run *run, const struct rx_stage *stage,
-                       size_t taken)
-{
-    struct conn_rx *rx = &conn->rx;
-
-    if (run->hold && stage->used && !RED("rx-reads-beyond-receives"))
-        rx->most = stage->used > RX_LEAST ? stage->used : RX_LEAST;
-    else if (!run->stop && taken >= rx->most)
-        rx->most += rx->most / 8;
-    if (rx->most > ENGINE_STAGING)
-        rx->most = ENGINE_STAGING;
 }
 
 bool rx_work(struct conn *conn)
@@ -579,7 +560,8 @@ bool rx_work(struct conn *conn)
     }
     if (!stage.missing && !stage.kept && (!run.stop || conn->rx.waiting || run.hold))
         partial_keep(conn, stage.octets, stage.have, stage.progress);
-    turn_learn(conn, &run, &stage, taken);
+    if (run.hold || !run.stop)
+        conn->rx.most = rx_most_next(conn->rx.most, run.hold, stage.used, taken);
     run_end(conn, &run);
     return more;
 }

@@ -20,6 +20,23 @@ struct rx_run {
     bool hold;   /* the segment in hand met no receive: it is looked at again later */
 };
 
+#define RX_LEAST 4096u
+
+/*
+ * How many octets a turn is to take at most. To take more Sends than receives are posted for costs
+ * twice: the rest is kept in the connection's buffer, and looked at again as receives are posted.
+ * So when they ran out, the next turn takes what they sufficed for (used), and each one that gets
+ * by with all it may take lets the next one take an eighth more.
+ */
+static inline size_t rx_most_next(size_t most, bool ran_out, size_t used, size_t taken)
+{
+    if (ran_out && used && !RED("rx-reads-beyond-receives"))
+        most = used > RX_LEAST ? used : RX_LEAST;
+    else if (!ran_out && taken >= most)
+        most += most / 8;
+    return most < ENGINE_STAGING ? most : ENGINE_STAGING;
+}
+
 /* Hands over what has completed so far. */
 void rx_run_flush(struct conn *conn, struct rx_run *run);
 /* Ends the connection with a Terminate for the segment, or for the stream (NULL). */

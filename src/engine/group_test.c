@@ -249,6 +249,97 @@ static void the_deleted_are_not_polled(void **state)
 }
 
 /* Its maker has gone, a member is still there; and nobody joins what cannot be watched. */
+/* Something is to be done that no event tells of: for that member alone, and once. */
+static void who_is_asked_for_is_polled(void **state)
+{
+    struct end e, f;
+
+    (void)state;
+    join_two(&e, &f);
+    engine_group_return(group);
+    settle();
+    assert_false(engine_group_ask(group, &f.watch)); /* nobody polls */
+    while (poll_group())
+        ;
+    e.polls = f.polls = f.holds = f.events = 0;
+    assert_true(engine_group_ask(group, &f.watch));
+    assert_true(engine_group_ask(group, &f.watch));
+    assert_true(poll_group());
+    assert_int_equal(f.polls, 1);
+    assert_int_equal(f.holds, 1);
+    assert_int_equal(f.events, OS_READABLE);
+    assert_false(poll_group());
+    assert_int_equal(e.polls, 0);
+    assert_int_equal(f.polls, 1);
+    leave_two(&e, &f);
+}
+
+/* More than a poll takes at once. */
+static void all_who_are_asked_for_are_polled(void **state)
+{
+    struct end ends[40];
+
+    (void)state;
+    for (unsigned i = 0; i < 40; i++)
+        join(&ends[i]);
+    while (poll_group())
+        ;
+    for (unsigned i = 0; i < 40; i++) {
+        ends[i].polls = 0;
+        assert_true(engine_group_ask(group, &ends[i].watch));
+    }
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(poll_group());
+    assert_false(poll_group());
+    for (unsigned i = 0; i < 40; i++) {
+        assert_int_equal(ends[i].polls, 1);
+        leave(&ends[i]);
+    }
+}
+
+static void what_was_asked_for_goes_back_with_the_lease(void **state)
+{
+    struct end e, f;
+
+    (void)state;
+    for (unsigned forgotten = 0; forgotten < 2; forgotten++) {
+        join_two(&e, &f);
+        while (poll_group())
+            ;
+        settle();
+        e.calls = f.calls = 0;
+        assert_true(engine_group_ask(group, &e.watch));
+        if (!forgotten)
+            engine_group_return(group);
+        shard_calls(&e);
+        settle();
+        assert_int_equal(e.calls, 1);
+        assert_int_equal(f.calls, 0);
+        leave_two(&e, &f);
+    }
+}
+
+/* Polls that find what they want without looking here keep the lease, and take it. */
+static void a_busy_poller_keeps_the_lease(void **state)
+{
+    struct end e, f;
+    uint64_t until;
+
+    (void)state;
+    engine_group_polling(group); /* no member: nothing to take */
+    assert_false(engine_group_leased(group));
+    join_two(&e, &f);
+    engine_group_return(group);
+    engine_group_polling(group);
+    assert_true(engine_group_leased(group));
+    for (until = os_now_us() + 20000; os_now_us() < until;) {
+        engine_group_polling(group);
+        engine_step(shard, 0);
+    }
+    assert_true(engine_group_leased(group));
+    leave_two(&e, &f);
+}
+
 static void members_keep_it(void **state)
 {
     struct engine_group *other = engine_group_open(shard);
@@ -279,6 +370,10 @@ int main(void)
         EACH(a_forgotten_lease_goes_back),
         EACH(a_return_that_fails_is_made_up),
         EACH(the_deleted_are_not_polled),
+        EACH(who_is_asked_for_is_polled),
+        EACH(all_who_are_asked_for_are_polled),
+        EACH(what_was_asked_for_goes_back_with_the_lease),
+        EACH(a_busy_poller_keeps_the_lease),
         EACH(members_keep_it),
     };
 

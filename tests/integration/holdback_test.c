@@ -92,7 +92,6 @@ static void arrives_when_a_receive_is_posted(void **state)
         }
 }
 
-/* What is behind the held Send waits; the other direction and other connections do not. */
 /* Many Sends wait, and receives come one at a time: each Send is looked at where it stands. Once
  * all of them were copied to and fro for each receive. */
 static void a_backlog_is_not_copied_for_each_receive(void **state)
@@ -116,6 +115,43 @@ static void a_backlog_is_not_copied_for_each_receive(void **state)
     bed_close(&bed);
 }
 
+struct poster {
+    struct bed *bed;
+    bool posted;
+};
+
+static void post_the_rest(struct queue *queue, void *context)
+{
+    struct poster *poster = context;
+
+    (void)queue;
+    for (unsigned i = 1; i < 9 && !poster->posted; i++)
+        post_receive(&poster->bed->pair.server, &poster->bed->server, SIZE, CTX(i));
+    poster->posted = true;
+}
+
+/* A callback posts them: what waited goes on behind it. */
+static void arrives_behind_the_callback_that_posts(void **state)
+{
+    struct bed bed;
+    struct end *s = &bed.pair.server;
+    struct poster poster = {.bed = &bed};
+
+    (void)state;
+    bed_open(&bed, LONG, SIZE, ALL_RIGHTS);
+    sends(&bed, 9, 1000);
+    nothing_happened(&bed, "held");
+    s->receive.context = &poster;
+    s->receive.in_callback = post_the_rest;
+    s->receive.cq->Dispatch->NdkArmCq(s->receive.cq, NDK_CQ_NOTIFY_ANY);
+    post_receive(s, &bed.server, SIZE, CTX(0));
+    for (unsigned i = 0; i < 9; i++)
+        expect_completion(&s->receive, "receive", CTX(i), NdkOperationTypeReceive, STATUS_SUCCESS);
+    sent(&bed, 0, 9, STATUS_SUCCESS);
+    bed_close(&bed);
+}
+
+/* What is behind the held Send waits; the other direction and other connections do not. */
 static void others_go_on(void **state)
 {
     struct bed held, other;
@@ -413,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH_MODES(arrives_when_a_receive_is_posted),
         BOTH_MODES(a_backlog_is_not_copied_for_each_receive),
+        BOTH_MODES(arrives_behind_the_callback_that_posts),
         BOTH_MODES(others_go_on),
         BOTH_MODES(posted_at_the_very_moment),
         BOTH_MODES(expires_in_time),

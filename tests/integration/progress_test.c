@@ -268,6 +268,72 @@ static void an_end_goes_on_beside_polls(void **state)
     }
 }
 
+/* Sends wait, and the lease is out; the server's connection. */
+static struct conn *wait_held(struct bed *bed, unsigned count)
+{
+    struct end *s = &bed->pair.server;
+    struct conn *conn = connector_from(s->connector)->conn;
+    unsigned long long end = test_now_ms() + WAIT_S * 1000;
+    NDK_RESULT_EX result;
+
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(post_send(&bed->pair.client, &bed->client, 64, 0, bed), STATUS_SUCCESS);
+    while (!atomic_load(&conn->held) || !leased(&s->receive)) {
+        assert_false(poll_once(&s->receive, &result));
+        if (test_now_ms() > end)
+            test_fail("no Send waits");
+    }
+    return conn;
+}
+
+/* Receives that are posted for Sends which wait: the poll behind them processes all at once. */
+static void what_waited_goes_with_the_next_poll(void **state)
+{
+    struct bed bed;
+    struct end *s = &bed.pair.server;
+    struct conn *conn;
+
+    (void)state;
+    bed_open(&bed, INLINE ",holdback_ms=600000", SIZE, ALL_RIGHTS);
+    stall_all();
+    conn = wait_held(&bed, 40);
+    for (unsigned i = 0; i < 40; i++)
+        post_receive(s, &bed.server, 64, &bed);
+    assert_true(atomic_load(&conn->held)); /* nobody has looked yet */
+    for (unsigned i = 0; i < 40; i++)
+        poll_for(&s->receive, "a Send that waited");
+    assert_false(atomic_load(&conn->held));
+    go_on();
+    for (unsigned i = 0; i < 40; i++)
+        poll_for(&bed.pair.client.initiator, "Send");
+    bed_close(&bed);
+}
+
+/* Their poster does not poll again: it arms, or does nothing at all. */
+static void what_waited_goes_without_a_poll(void **state)
+{
+    (void)state;
+    for (unsigned arms = 0; arms < 2; arms++) {
+        struct bed bed;
+        struct end *s = &bed.pair.server;
+
+        bed_open(&bed, INLINE ",holdback_ms=600000", SIZE, ALL_RIGHTS);
+        stall_all(); /* nobody takes the lease back meanwhile */
+        wait_held(&bed, 3);
+        for (unsigned i = 0; i < 3; i++)
+            post_receive(s, &bed.server, 64, &bed);
+        if (arms)
+            s->receive.cq->Dispatch->NdkArmCq(s->receive.cq, NDK_CQ_NOTIFY_ANY);
+        go_on();
+        if (arms && !wait_event(&s->receive.event, WAIT_S * 1000))
+            test_fail("no notification of Sends that waited");
+        wait_until(cq_from(s->receive.cq)->written == 3, "three completions");
+        for (unsigned i = 0; i < 3; i++)
+            poll_for(&s->receive, "a Send that waited");
+        bed_close(&bed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +342,8 @@ int main(void)
         cmocka_unit_test(an_arm_gives_the_lease_back),
         cmocka_unit_test(what_a_poll_leaves_is_found),
         cmocka_unit_test(an_end_goes_on_beside_polls),
+        cmocka_unit_test(what_waited_goes_with_the_next_poll),
+        cmocka_unit_test(what_waited_goes_without_a_poll),
     };
 
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
