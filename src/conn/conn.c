@@ -24,8 +24,12 @@ static bool receive_work(struct conn *conn)
         atomic_exchange(&conn->flush_rx, false))
         rx_flush(conn);
     switch (state) {
-    case CONN_COMPLETING:
     case CONN_WAIT_FIRST:
+        /* The Reply first, whatever the new shard finds in the socket: out_send() kicks. */
+        if (atomic_load(&conn->out) && !atomic_load(&conn->tx_error) && !RED("conn-reads-first"))
+            return false;
+        return rx_work(conn);
+    case CONN_COMPLETING:
     case CONN_OPEN:
         return rx_work(conn);
     case CONN_CONNECTING:
@@ -361,6 +365,8 @@ void conn_move_now(struct conn *conn)
         conn_unref(conn); /* the watch's; the caller has one of its own */
     if (conn_end_kick(conn))
         return;
+    if (RED("conn-reads-first"))
+        os_sleep_us(20000); /* the new shard has taken what there is by now */
     conn_kick(&conn->tx.dir, 0);
     conn_kick(&conn->rx.dir, 0);
 }

@@ -517,6 +517,8 @@ static bool out_send(struct conn *conn)
     if (out->then == OUT_ESTABLISHES)
         startup_established(conn);
     free(out);
+    if (!conn->active)
+        conn_kick(&conn->rx.dir, 0); /* what came waits for the Reply */
     return true;
 }
 
