@@ -158,6 +158,18 @@ static void echo_callback(struct queue *queue, void *context)
     queue->cq->Dispatch->NdkArmCq(queue->cq, NDK_CQ_NOTIFY_ANY);
 }
 
+/* Room for the whole game: nobody waits for a Send's completion before the next one is posted, so a
+ * thread that stands still for long would find its CQ overrun. */
+static void make_room(struct queue *queue, ULONG depth)
+{
+    struct wait w;
+    NTSTATUS status;
+
+    wait_init(&w);
+    status = queue->cq->Dispatch->NdkResizeCq(queue->cq, depth, wait_request, &w);
+    assert_int_equal(wait_end(&w, status), STATUS_SUCCESS);
+}
+
 static unsigned game_moves(struct echo echo[4])
 {
     return atomic_load(&echo[0].receives) + atomic_load(&echo[1].receives) +
@@ -209,6 +221,8 @@ static void callbacks_that_post_to_each_other(void **state)
         queues[1] = &pair.server.receive;
         queues[2] = &pair.client.initiator;
         queues[3] = &pair.server.initiator;
+        make_room(&pair.client.initiator, MANY + 16);
+        make_room(&pair.server.initiator, MANY + 16);
         post_receives(&pair.client, 32);
         post_receives(&pair.server, 32);
         for (int i = 0; i < 4; i++) {
