@@ -74,7 +74,7 @@ def read_arguments():
 
 def measure(programs, effect):
     """(with the default, changed)"""
-    return tuple(programs.ndkperf(*arguments, "-D", programs.whole_seconds)[effect.key]
+    return tuple(programs.best(effect.key, lambda: programs.timed(*arguments))
                  for arguments in (effect.default, effect.changed))
 
 
@@ -90,7 +90,7 @@ def main():
     if not arguments.inside:
         why_not = machine.enter_namespace([os.path.abspath(__file__), "--inside", *sys.argv[1:]])
         sys.exit(f"bench: no private network namespace: {why_not}")
-    programs = Programs(arguments.build, 1.0, 1.0)
+    programs = Programs(arguments.build)
     why_not = programs.why_not("ndkperf")
     if why_not:
         sys.exit(f"bench: {why_not}: make bench builds it")

@@ -122,14 +122,23 @@ def last_object(name, text):
         raise Failed(f"{name}: prints no JSON: {last(text)}") from None
 
 
-class Programs:
-    """Where the programs are, and how long one measures."""
+LESS_IS_BETTER = {"t_avg_us"} # the rest are rates
 
-    def __init__(self, build, seconds=1.0, scale=1.0):
-        self.build, self.seconds, self.scale = build, seconds, scale
-        self.whole_seconds = max(1, round(seconds)) # what ndkperf takes
-        self.connects = max(200, int(3000 * scale))
+
+class Programs:
+    """Where the programs are, how long one measures, and how often for a figure."""
+
+    def __init__(self, build, seconds=0.35, tries=3):
+        self.build, self.seconds, self.scale, self.tries = build, seconds, seconds, tries
+        self.connects = max(200, int(3000 * seconds))
+        self.iterations = {} # of ndkperf's work: how many take so long
         self.limits = {}
+
+    def best(self, key, measure):
+        """A figure: the best of a few runs. A run as a whole is fast or slow here, by where its
+        memory lies and what the host of a virtual machine does beside it."""
+        pick = min if key in LESS_IS_BETTER else max
+        return pick(measure()[key] for _ in range(self.tries))
 
     def path(self, name):
         return str(self.build / "bin" / name)
@@ -163,6 +172,16 @@ class Programs:
 
     def fabric(self, *arguments):
         return self.own("bench/fabric", arguments)
+
+    def timed(self, *arguments):
+        """ndkperf for about so long. Its clock knows whole seconds: the first run has one, and
+        tells how many iterations the next ones get."""
+        known = self.iterations.get(arguments)
+        if known:
+            return self.ndkperf(*arguments, "-n", known)
+        data = self.ndkperf(*arguments, "-D", 1)
+        self.iterations[arguments] = max(1000, int(data["iters"] * self.seconds))
+        return data
 
     def ndkperf(self, *arguments):
         path = self.path("ndkperf")

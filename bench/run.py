@@ -45,11 +45,22 @@ def read_arguments():
     parser.add_argument("--compare", nargs=2, type=pathlib.Path, metavar="JSON",
                         help="measure nothing: how far two runs (of --json) are apart")
     arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
+    if arguments.rounds is None:
+        arguments.rounds = 1 if arguments.quick else 5
     if arguments.rounds < 1:
         parser.error(f"--rounds {arguments.rounds}: at least 1 is needed")
+    for path in filter(None, (arguments.json, arguments.markdown)):
+        if not writable(path): # not known only when all is measured
+            parser.error(f"{path}: cannot be written")
     arguments.chosen = choose(parser, arguments.rows)
     return arguments
+
+
+def writable(path):
+    if path.exists():
+        return path.is_file() and os.access(path, os.W_OK)
+    parent = next(one for one in path.absolute().parents if one.exists())
+    return parent.is_dir() and os.access(parent, os.W_OK)
 
 
 def choose(parser, names):
@@ -159,14 +170,14 @@ def report(session, about, steal):
     bounds = figures.bounds_table(summaries)
     text += "\n" + bounds if bounds else ""
     print(text)
-    if arguments.markdown:
-        old = arguments.markdown.read_text(encoding="utf-8") if arguments.markdown.exists() else ""
-        write(arguments.markdown, figures.place(old, text))
     if arguments.json:
         write(arguments.json, json.dumps(
             {"about": about, "limits": session.programs.limits, "steal": steal,
              "skipped": session.skipped, "failures": session.failures,
              "rows": [one.data() for one in summaries]}, indent=1) + "\n")
+    if arguments.markdown:
+        old = arguments.markdown.read_text(encoding="utf-8") if arguments.markdown.exists() else ""
+        write(arguments.markdown, figures.place(old, text))
     return 1 if any(not one.kept and not one.dropped for one in summaries) else 0
 
 
@@ -175,10 +186,12 @@ def compare(paths):
     runs = []
     for path in paths:
         try:
-            runs.append(json.loads(path.read_text(encoding="utf-8"))["rows"])
+            rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+            runs.append([{"row": str(row["row"]), "of_floor": dict(row["of_floor"] or {})}
+                         for row in rows])
         except OSError as error:
             sys.exit(f"bench: {path}: {error.strerror}")
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             sys.exit(f"bench: {path}: not what --json writes")
     print(figures.compare(*runs), end="")
     return 0
@@ -191,7 +204,7 @@ def main():
     if not arguments.here and not arguments.inside:
         why_not = machine.enter_namespace([os.path.abspath(__file__), "--inside", *sys.argv[1:]])
         sys.exit(f"bench: no private network namespace: {why_not} (--here does without)")
-    programs = Programs(arguments.build, *((0.2, 0.1) if arguments.quick else (1.0, 1.0)))
+    programs = Programs(arguments.build, *((0.1, 1) if arguments.quick else ()))
     for name in ("bench/floor", "ndkperf"):
         why_not = programs.why_not(name)
         if why_not:

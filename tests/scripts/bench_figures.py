@@ -219,7 +219,7 @@ class Fake(pairs.Programs):
     def answer(self, name, *arguments):
         self.lines.append([name, *map(str, arguments)])
         return {key: 2.0 for key in ("t_avg_us", "rate_Mps", "MBps", "bw_avg_MBps", "conns_per_s",
-                                     "KiB")}
+                                     "KiB")} | {"iters": 100000}
 
     def own(self, name, arguments, seconds=None):
         return self.answer(name, *arguments)
@@ -264,6 +264,19 @@ class Sessions(unittest.TestCase):
                         said.setdefault(key, set()).add(line[line.index(option) + 1])
             for key, values in said.items():
                 self.assertEqual(len(values), 1, f"{row.name}: {key} {values}")
+
+    def test_a_figure_is_the_best_of_three(self):
+        for key, want in (("t_avg_us", 1.5), ("rate_Mps", 4.0)):
+            values = iter((2.0, 1.5, 4.0, 9.0))
+            self.assertEqual(Fake().best(key, lambda: {key: next(values)}), want)
+
+    def test_later_runs_take_as_long_as_is_wanted(self):
+        programs = Fake()
+        for _ in range(2):
+            programs.timed("--op", "send")
+        programs.timed("--op", "read")
+        self.assertEqual([line[3:] for line in programs.lines],
+                         [["-D", "1"], ["-n", str(int(100000 * programs.seconds))], ["-D", "1"]])
 
     def test_order_of_a_round(self):
         row = Row(peers=("p",), bounds=("b",))
@@ -336,10 +349,22 @@ class Commands(unittest.TestCase):
             done = subprocess.run([*command, *names], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("0 of 1 rows agree within 10 %", done.stdout)
-            pathlib.Path(names[1]).write_text("[1]")
-            done = subprocess.run([*command, *names], capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("b.json: not what --json writes", done.stderr)
+            for text in ("[1]", '{"rows": 3}', '{"rows": [{"name": "x"}]}',
+                         '{"rows": {"lat-spin": {}}}', '{"rows": [{"row": "x", "of_floor": 3}]}'):
+                pathlib.Path(names[1]).write_text(text)
+                done = subprocess.run([*command, *names], capture_output=True, text=True,
+                                      check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("b.json: not what --json writes", done.stderr)
+
+    def test_what_cannot_be_is_known_before_anything_is_measured(self):
+        for words, sentence in ((["--rounds", "0"], "--rounds 0: at least 1 is needed"),
+                                (["--json", __file__ + "/x"], "/x: cannot be written"),
+                                (["--markdown", "/"], "/: cannot be written")):
+            done = subprocess.run([sys.executable, str(SOURCE / "bench/run.py"), *words],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(sentence, done.stderr)
 
 
 class Pairs(unittest.TestCase):
