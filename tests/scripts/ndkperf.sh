@@ -78,7 +78,9 @@ row() {
 
 every_one() {
     row "$times" client --mode lat -n 60 --verify
-    row "$times" client --mode lat -n 60 --verify --op write -S 300
+    for octets in 1 8 64 300 65536; do
+        row "$times" client --mode lat -n 60 --verify --op write -S $octets
+    done
     row "$times" client --mode lat -n 60 --verify --op read -S 70000
     row "$times" client --mode lat -n 60 --verify --round-robin -q 5 -S 1
     row "$times" client --mode lat -n 30 --op fastreg
