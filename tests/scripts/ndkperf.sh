@@ -108,6 +108,20 @@ both_in_one() {
     say "both ends in one process: good"
 }
 
+# Few iterations, fewer than are in flight: what is told is what was measured.
+few() {
+    row "$rates" self -n 10
+    row "$rates" self -n 10 --mode rate -b
+    row "$rates" self -n 10 --warmup 2000 -S 64
+    row "$rates" self -n 10 -q 100 -S 64
+    row "$rates" self -n 100 -Q 2000 --op read -S 64
+    row "$rates" self -n 33 --warmup 7 -q 3 -Q 64 --verify --mode rate
+    row "$rates" self -n 40 -q 3 --op write --verify -Q 17 -b --mode rate --wait event
+    row "$rates" self -n 3 -T 4 --mode rate
+    row "$rates" self -n 10 --mode rate --op fastreg
+    say "few iterations: good"
+}
+
 manners() {
     for progress in inline engine adaptive; do
         for wait in spin event; do
@@ -239,6 +253,7 @@ wrong_arguments() {
 
 wrong_arguments
 both_in_one
+few
 serve
 every_one
 manners

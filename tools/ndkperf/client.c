@@ -136,14 +136,15 @@ static void gather(struct client *client, struct run *run, const char *line,
     for (unsigned i = 0; i < run->plan.threads; i++) {
         const struct figures *figures = &run->workers[i].figures;
 
+        if (figures->count == 0) /* fewer iterations than threads */
+            continue;
         count += figures->count;
         outcome->peak += figures->peak;
         began = figures->began_ns < began ? figures->began_ns : began;
         ended = figures->ended_ns > ended ? figures->ended_ns : ended;
         histogram_merge(client->times, figures->times);
     }
-    /* What was under way when the warm-up ended counts for neither. */
-    outcome->iterations = run->plan.seconds ? count : run->plan.iterations;
+    outcome->iterations = count;
     outcome->times = client->times;
     if (ended > began)
         outcome->rate = (double)count * 1e9 / (double)(ended - began);

@@ -133,6 +133,41 @@ void worker_count_slow(struct worker *worker)
         worker->look = worker->warmup;
 }
 
+static uint64_t share_of(uint64_t count, unsigned parts, unsigned index)
+{
+    return count == UINT64_MAX ? UINT64_MAX : count / parts + (index < count % parts);
+}
+
+void worker_share(struct worker *worker, bool active)
+{
+    for (unsigned i = 0; i < worker->qp_count; i++) {
+        struct perf_qp *qp = &worker->qps[i];
+
+        qp->limit = active ? share_of(worker->goal, worker->qp_count, i) : 0;
+        qp->gate =
+            worker->measuring ? UINT64_MAX : share_of(worker->warmup, worker->qp_count, i);
+    }
+}
+
+uint64_t worker_allows(const struct perf_qp *qp)
+{
+    return qp->limit < qp->gate ? qp->limit : qp->gate;
+}
+
+bool worker_look(struct worker *worker)
+{
+    bool warm = worker->measuring;
+
+    if (worker->done < worker->look)
+        return false;
+    worker_count_slow(worker);
+    if (warm || !worker->measuring)
+        return false;
+    for (unsigned i = 0; i < worker->qp_count; i++)
+        worker->qps[i].gate = UINT64_MAX;
+    return true;
+}
+
 bool worker_count(struct worker *worker)
 {
     if (worker->done >= worker->look)

@@ -173,18 +173,21 @@ static bool hear_go(struct run *run, struct control *control, bool *done)
 
 static void say_result(struct run *run, struct control *control)
 {
-    const struct figures *figures = &run->workers[0].figures;
-    uint64_t count = 0, began = figures->began_ns, ended = figures->ended_ns;
+    uint64_t count = 0, began = UINT64_MAX, ended = 0;
     double peak = 0;
 
     for (unsigned i = 0; i < run->plan.threads; i++) {
-        figures = &run->workers[i].figures;
+        const struct figures *figures = &run->workers[i].figures;
+
+        if (figures->count == 0)
+            continue;
         count += figures->count;
         peak += figures->peak;
         began = figures->began_ns < began ? figures->began_ns : began;
         ended = figures->ended_ns > ended ? figures->ended_ns : ended;
     }
-    control_say(control, "result %" PRIu64 " %" PRIu64 " %.0f", count, ended - began, peak);
+    control_say(control, "result %" PRIu64 " %" PRIu64 " %.0f", count, count ? ended - began : 0,
+                peak);
 }
 
 static void carry_out(struct run *run, struct control *control)
