@@ -267,7 +267,7 @@ static int take_plan(int letter, struct plan *plan, struct given *given)
         return take_number("--inline", 0, 4096, &plan->inline_size);
     case OPTION_BUFFERS:
         given->buffers = true;
-        return take_number("--buffers", 1, PLAN_DEPTH_MAX, &plan->buffers);
+        return take_number("--buffers", 1, 2 * PLAN_DEPTH_MAX, &plan->buffers);
     case OPTION_PAGES:
         given->pages = true;
         return take_number("--pages", 1, 256, &plan->pages);
