@@ -215,6 +215,80 @@ once() {
     expect_status 0 "a server that ends after its first client"
 }
 
+# What is no ndkperf does not count, and a client whose run fails does.
+once_more() {
+    serve --once
+    timeout 20 "$ndkping" -c -a 127.0.0.1 -p "$port" >"$scratch/ping.out" 2>&1 &&
+        fail "ndkping to ndkperf: not refused"
+    row "$times" client --mode lat -n 10
+    join_server
+    expect_status 0 "a server that a stranger came to first"
+    for failing in "-o no_such=1" "-n 5 -o ndkpi=1.1"; do
+        serve --once
+        # shellcheck disable=SC2086
+        client --mode lat $failing
+        expect_status 1 "$failing"
+        join_server
+        expect_status 1 "a server whose only client ended with $failing"
+    done
+    say "servers that end after one client: good"
+}
+
+# Is there a connection to 127.0.0.1:PORT?
+connected_to() {
+    grep -qi "0100007F:$(printf %04X "$1") 01" /proc/net/tcp
+}
+
+# failing SECONDS ENVIRONMENT ARGUMENTS...: --self ends by itself with exit status 1 and a sentence
+failing() {
+    least=$1 setting=$2
+    shift 2
+    status=0
+    env "$setting" timeout "$least" "$ndkperf" --self "$@" >"$scratch/client.out" \
+        2>"$scratch/client.err" || status=$?
+    expect_status 1 "$setting --self $* (124: not done after $least s)"
+    [ -s "$scratch/client.err" ] || fail "$setting --self $*: no sentence"
+}
+
+# Both ends in one process end at once, wherever the client stops.
+self_fails() {
+    failing 8 A=b -I 1.2.3.4
+    failing 8 A=b -I ::1
+    for call in NdkConnect:1 NdkCreateCq:1 NdkCreateCq:2 NdkCreatePd:1 NdkAcceptEx:1 NdkCreateQp:2; do
+        failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5
+    done
+    failing 8 SOFTNDK_OPTIONS=max_caller_data=0 -n 5
+    failing 8 A=b -n 5 -o no_such=1
+    say "both ends in one process, failing: good"
+}
+
+# Ends that fail while data connections are up, or are stopped while they come, do so at once.
+fails_between() {
+    for call in NdkConnect:3 NdkCompleteConnectEx:3 NdkCreateConnector:3 NdkAcceptEx:2 NdkAcceptEx:3; do
+        failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5 -q 2
+    done
+    [ -n "$python" ] || return 0
+    "$python" -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0))
+print("listening on 127.0.0.1:%d" % s.getsockname()[1], flush=True)
+time.sleep(60)' >"$scratch/server.out" 2>&1 &
+    server=$!
+    started="$started $server"
+    wait_until 20 has_port || fail "no silent listener"
+    "$ndkperf" -c 127.0.0.1 -p "$port" >"$scratch/endless.out" 2>"$scratch/endless.err" &
+    endless=$!
+    started="$started $endless"
+    wait_until 20 connected_to "$port" || fail "the client does not connect"
+    kill -INT "$endless"
+    join "$endless" 8
+    expect_status 1 "a client interrupted while it connects"
+    expect_text endless.err interrupted "a client interrupted while it connects"
+    kill -KILL "$server"
+    forget "$server"
+    server=
+    say "ends that fail while connections come: good"
+}
+
 # wrong TEXT ARGUMENTS...: exit status 2, and a message that has TEXT in it
 wrong() {
     text=$1
@@ -254,6 +328,8 @@ wrong_arguments() {
 wrong_arguments
 both_in_one
 few
+self_fails
+fails_between
 serve
 every_one
 manners
@@ -266,4 +342,5 @@ expect_status 0 "server, SIGTERM"
 serve
 server_killed
 once
+once_more
 say "good"

@@ -161,22 +161,26 @@ static bool run_one(struct client *client, const struct plan *plan)
     struct outcome outcome;
     char line[PLAN_TEXT_MAX] = "", ours[sizeof(((struct run *)0)->error)];
     struct run run;
-    bool good = run_open(&run, plan, false, client->selector), arranged;
+    bool good = run_open(&run, plan, false, client->selector), arranged, told;
 
     arranged = good && arrange(client, plan, &run);
     if (arranged && go(client, &run))
         wait_for_end(client, &run);
-    if (run_failed(&run)) {
+    if (!run_failed(&run)) {
+        if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT)
+            stream_verify_end(&run);
+        told = control_say(&client->control, "done");
+    } else {
         run_join(&run);
         if (plan->mode == PERF_CONN)
             cycles_drain(&run);
+        /* Said first: the server may wait for "go", and parting waits for the server. */
+        told = arranged && control_say(&client->control, "done");
         meet_part(&run); /* so that the server, too, notices */
-    } else if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT) {
-        stream_verify_end(&run);
     }
     /* The server's sentence is nearer to the cause than "connection lost". */
     memcpy(ours, run.error, sizeof(ours));
-    if (arranged && control_say(&client->control, "done")) {
+    if (told) {
         run.error[0] = '\0';
         hear(client, &run, line);
         if (ours[0] && (!run.error[0] || !strstr(ours, "connection lost")))
@@ -225,11 +229,17 @@ static bool connect_control(struct client *client, NDK_ADAPTER *adapter)
 {
     struct link_terms terms = {1, 1, CONTROL_DATA, sizeof(CONTROL_DATA)};
     struct link *link = &client->control.link;
+    enum link_result result;
 
-    return control_open(&client->control, adapter, NULL) &&
-           link_connect(link, &client->local, client->local_length, &client->peer,
-                        client->peer_length, &terms) == LINK_GOOD &&
-           link_complete_connect(link) == LINK_GOOD;
+    if (!control_open(&client->control, adapter, NULL))
+        return false;
+    result = link_connect(link, &client->local, client->local_length, &client->peer,
+                          client->peer_length, &terms);
+    if (result == LINK_GOOD)
+        result = link_complete_connect(link);
+    if (result == LINK_STOPPED)
+        tool_say("%s: interrupted while connecting", link->peer);
+    return result == LINK_GOOD;
 }
 
 int perf_client(const struct perf_options *options)

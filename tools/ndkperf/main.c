@@ -32,7 +32,7 @@ static void *self_server(void *argument)
     return NULL;
 }
 
-/* The server ends after its first client, which comes in any case. */
+/* The server ends after its first client, or when that is over without having come. */
 static int run_self(const struct perf_options *options)
 {
     struct perf_options client = *options;
@@ -46,6 +46,7 @@ static int run_self(const struct perf_options *options)
     if (!self.options.address)
         self.options.address = "127.0.0.1";
     KeInitializeEvent(&self.door.open, NotificationEvent, FALSE);
+    KeInitializeEvent(&self.door.wake, SynchronizationEvent, FALSE);
     if (pthread_create(&thread, NULL, self_server, &self) != 0) {
         tool_say("cannot start a thread for the server");
         return TOOL_FAILED;
@@ -54,6 +55,8 @@ static int run_self(const struct perf_options *options)
     client.address = self.options.address;
     client.port = self.door.port;
     result = self.door.port ? perf_client(&client) : TOOL_FAILED;
+    atomic_store(&self.door.over, true);
+    KeSetEvent(&self.door.wake, IO_NO_INCREMENT, FALSE);
     pthread_join(thread, NULL);
     return result != TOOL_GOOD ? result : self.result;
 }

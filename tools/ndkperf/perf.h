@@ -31,10 +31,13 @@ void report_row(const struct perf_options *options, const struct outcome *outcom
 bool report_plot(const struct perf_options *options, struct plot *plot,
                  const struct outcome *outcome);
 
-/* Exit statuses. A server in a thread of this process (--self) tells its port there. */
+/* Exit statuses. A server in a thread of this process (--self) tells its port there, and learns
+ * that its client is over, which need not have come. */
 struct perf_door {
     KEVENT open; /* the port is known, or the server has failed */
     uint16_t port;
+    KEVENT wake; /* a client came, its client is over, or the program is to stop */
+    atomic_bool over;
 };
 int perf_server(const struct perf_options *options, struct perf_door *door);
 int perf_client(const struct perf_options *options);
