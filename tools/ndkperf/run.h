@@ -5,7 +5,7 @@
  *   run.c      objects, workers        stream.c    bw, rate
  *   meet.c     connecting, ending      pong.c      lat
  *   control.c  the control connection  exchange.c  send-inv, fastreg
- *   conn.c     mode conn
+ *   conn.c     mode conn               clock.c     what counts
  *
  * Who owns what. A worker owns a completion queue and the queue pairs on it. While the run lasts,
  * one thread at a time works on them: the worker's own thread, which polls (wait spin), or whoever
@@ -169,8 +169,8 @@ void worker_count_slow(struct worker *worker);
 /*
  * bw, rate, exchanges: what counts begins when everything before has completed, with the first post
  * behind, so that a figure never stands for less than what it names. The first shares requests out
- * to the queue pairs; the second looks at the clock and opens the gates. True: they were closed, and
- * there is more to post.
+ * to the queue pairs; the second looks at the clock and opens the gates. True: they were closed,
+ * and there is more to post.
  */
 void worker_share(struct worker *worker, bool active);
 bool worker_look(struct worker *worker);
