@@ -35,6 +35,9 @@ struct perf_options {
     uint32_t fpdu;
 };
 
+/* usage.c: what --help prints. */
+extern const char args_usage[];
+
 /* -1: the options are good; otherwise the exit status, with the reason told. */
 int args_read(int argc, char **argv, struct perf_options *out);
 

@@ -117,7 +117,7 @@ static void adapters_options(void **state)
                         "crc=off,completion=acked,fpdu_max=1422,progress=inline,spin_us=5");
     assert_true(o.plan.spins_long);
     assert_int_equal(o.fpdu, 1422);
-    good("--self --op read --reads 32 --inline 512", &o);
+    good("--self --op write --reads 32 --inline 512", &o);
     assert_string_equal(o.plan.adapter,
                         "max_inbound_reads=32,max_outbound_reads=32,max_inline=512");
     good("--self --cpu 0,65", &o);
@@ -156,10 +156,10 @@ static void plans_travel(void **state)
     char line[PLAN_TEXT_MAX], error[240];
 
     (void)state;
-    good(
-        "--self --op write --mode bw -S 4096 -t 60 --defer 5 -Q 3 -q 6 -T 3 --buffers 61 --inline 8 "
-        "--reads 7 -n 1000 --warmup 11 -b --verify --wait event --crc off",
-        &o);
+    good("--self --op write --mode bw -S 4096 -t 60 --defer 5 -Q 3 -q 6 -T 3 --buffers 61 --inline "
+         "8 "
+         "--reads 7 -n 1000 --warmup 11 -b --verify --wait event --crc off",
+         &o);
     plan = args_plan(&o, 0);
     plan_write(&plan, line);
     assert_true(plan_read(line, &other, error, sizeof(error)));
@@ -262,6 +262,23 @@ static void wrong_lines(void **state)
         "--self --op read --verify --buffers 2",
         "--self --op fastreg --buffers 1",
         "--self --op send-inv --no-reg -t 8 --buffers 9",
+        "--self --progress frob",
+        "--self --completion now",
+        "--self -q 2 -T 4",
+        "--self --no-reg",
+        "--self --op write --pages 4",
+        "--self --op read --inline 64",
+        "--self --mode conn -a",
+        "--self --mode conn -S 64",
+        "--self --mode conn -s 64",
+        "--self --mode conn --wait spin",
+        "--self --mode conn --buffers 2",
+        "--self --mode conn --inline 64",
+        "--self --mode conn --reads 2",
+        "-s --op write",
+        "-s -D 5",
+        "-s -o crc=0",
+        "-s -s 64",
         "--self -o a b",
         "-c ::1 -I nowhere",
     };

@@ -252,7 +252,8 @@ int perf_client(const struct perf_options *options)
         client->times = malloc(sizeof(*client->times));
     if (client && client->times) {
         client->options = options;
-        good = choose(client, options->port) &&
+        good = (!options->plot || report_can_plot(options->plot)) &&
+               choose(client, options->port) &&
                tool_open_adapter(client->selector, &adapter) == STATUS_SUCCESS;
     }
     if (good) {

@@ -3,7 +3,7 @@
  * ndkperf: how its files hang together.
  *
  *   main.c       roles                    server.c     listeners; one client after another
- *   args.c       command line             client.c     a run for each size
+ *   args.c       command line, usage.c    client.c     a run for each size
  *   plan.c       what a run is            report.c     rows and JSON; plot.c a drawing
  *   control.c    the two ends' talk       run.h        a run at one end, and its files
  *   histogram.c  times
@@ -27,6 +27,8 @@ struct outcome {
 /* report.c: the heading, once, and a row for each run. */
 void report_heading(const struct perf_options *options, const char *peer);
 void report_row(const struct perf_options *options, const struct outcome *outcome);
+/* Before anything is measured: can the drawing be written? False: told. */
+bool report_can_plot(const char *path);
 /* --plot: of all rows so far; `outcome` is the last one's. False: told. */
 bool report_plot(const struct perf_options *options, struct plot *plot,
                  const struct outcome *outcome);
