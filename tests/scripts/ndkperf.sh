@@ -108,6 +108,30 @@ both_in_one() {
     say "both ends in one process: good"
 }
 
+# The conditions that are told are those of the adapter, whoever said them.
+# told SETTING TEXT ARGUMENTS...
+told() {
+    setting=$1 text=$2
+    shift 2
+    status=0
+    env "$setting" timeout 20 "$ndkperf" --self -n 10 "$@" >"$scratch/client.out" \
+        2>"$scratch/client.err" || status=$?
+    expect_status 0 "$setting --self $*"
+    expect_text client.out "$text" "$setting --self $*"
+}
+
+conditions() {
+    told A=b "completion local, CRC on, FPDUs by the segment size, progress engine"
+    told SOFTNDK_OPTIONS=crc=0,completion=acked,progress=inline,fpdu_max=700 \
+        "completion acked, CRC off, FPDUs up to 700 octets, progress inline"
+    told SOFTNDK_OPTIONS=crc=0 '"crc": "off"' --json
+    told SOFTNDK_OPTIONS=crc=0 "CRC on" --crc on
+    told A=b "completion placed, CRC off" -o completion=placed,crc=0
+    told A=b '"fpdu": 700' --json -o fpdu_max=700
+    told A=b "progress adaptive" -o progress=adaptive
+    say "conditions: good"
+}
+
 # Few iterations, fewer than are in flight: what is told is what was measured.
 few() {
     row "$rates" self -n 10
@@ -359,6 +383,7 @@ wrong_arguments() {
 wrong_arguments
 both_in_one
 few
+conditions
 self_fails
 fails_between
 no_files

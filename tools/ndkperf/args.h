@@ -30,7 +30,7 @@ struct perf_options {
     uint64_t iterations; /* 0: not given */
     bool warmup_given;
 
-    /* As given on the command line, for headings and JSON. */
+    /* As given on the command line; for headings and JSON the client puts in what adapters have. */
     const char *progress, *completion, *crc;
     uint32_t fpdu;
 };

@@ -16,7 +16,9 @@
 #define PROGRESS_NS UINT64_C(2000000000)
 
 struct client {
-    const struct perf_options *options;
+    struct perf_options whole;          /* as given, with what the adapter has instead */
+    const struct perf_options *options; /* those */
+    char progress[12], completion[12];
     struct control control;
     char selector[SOFTNDK_ADDRESS_MAX]; /* of the adapter */
     SOCKADDR_INET local, peer;
@@ -225,6 +227,29 @@ static bool choose(struct client *client, uint16_t port)
     return client->peer_length > 0 && client->local_length > 0;
 }
 
+/* What the adapters of the runs have, whoever said it: the environment, a profile, an option. */
+static void ask_adapter(struct client *client)
+{
+    static const NDK_VERSION one = {1, 0};
+    struct perf_options *whole = &client->whole;
+    NDK_ADAPTER *adapter = NULL;
+    char text[12];
+
+    if (softndk_open_adapter(client->selector, whole->plan.adapter, one, &adapter) !=
+        STATUS_SUCCESS)
+        return; /* the run will tell */
+    softndk_adapter_option(adapter, "progress", client->progress, sizeof(client->progress));
+    softndk_adapter_option(adapter, "completion", client->completion, sizeof(client->completion));
+    whole->progress = client->progress;
+    whole->completion = client->completion;
+    softndk_adapter_option(adapter, "crc", text, sizeof(text));
+    whole->crc = strcmp(text, "0") == 0 ? "off" : "on";
+    softndk_adapter_option(adapter, "fpdu_max", text, sizeof(text));
+    whole->fpdu = (uint32_t)strtoul(text, NULL, 10);
+    whole->plan.spins_long = strcmp(client->progress, "engine") != 0;
+    softndk_close_adapter(adapter);
+}
+
 static bool connect_control(struct client *client, NDK_ADAPTER *adapter)
 {
     struct link_terms terms = {1, 1, CONTROL_DATA, sizeof(CONTROL_DATA)};
@@ -251,13 +276,15 @@ int perf_client(const struct perf_options *options)
     if (client)
         client->times = malloc(sizeof(*client->times));
     if (client && client->times) {
-        client->options = options;
+        client->whole = *options;
+        client->options = options = &client->whole;
         good = (!options->plot || report_can_plot(options->plot)) &&
                choose(client, options->port) &&
                tool_open_adapter(client->selector, &adapter) == STATUS_SUCCESS;
     }
     if (good) {
         good = connect_control(client, adapter);
+        ask_adapter(client);
         if (good)
             report_heading(options, client->control.link.peer);
         for (unsigned i = 0; good && i < options->size_count; i++) {
