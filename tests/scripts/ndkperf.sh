@@ -143,6 +143,11 @@ few() {
     row "$rates" self -n 40 -q 3 --op write --verify -Q 17 -b --mode rate --wait event
     row "$rates" self -n 3 -T 4 --mode rate
     row "$rates" self -n 10 --mode rate --op fastreg
+    self --json --mode conn -n 3 -q 20 --warmup 50
+    expect_status 0 "--mode conn -n 3"
+    # shellcheck disable=SC2086
+    has_json 1 conns_per_s $times
+    expect_text client.out '"iters": 3,' "--mode conn -n 3"
     say "few iterations: good"
 }
 
