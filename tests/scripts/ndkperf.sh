@@ -300,7 +300,8 @@ failing() {
 self_fails() {
     failing 8 A=b -I 1.2.3.4
     failing 8 A=b -I ::1
-    for call in NdkConnect:1 NdkCreateCq:1 NdkCreateCq:2 NdkCreatePd:1 NdkAcceptEx:1 NdkCreateQp:2; do
+    for call in NdkConnect:1 NdkCreateCq:1 NdkCreateCq:2 NdkCreatePd:1 NdkAcceptEx:1 \
+        NdkCreateQp:2; do
         failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5
     done
     failing 8 SOFTNDK_OPTIONS=max_caller_data=0 -n 5
@@ -309,7 +310,8 @@ self_fails() {
 
 # Ends that fail while data connections are up, or are stopped while they come, do so at once.
 fails_between() {
-    for call in NdkConnect:3 NdkCompleteConnectEx:3 NdkCreateConnector:3 NdkAcceptEx:2 NdkAcceptEx:3; do
+    for call in NdkConnect:3 NdkCompleteConnectEx:3 NdkCreateConnector:3 NdkAcceptEx:2 \
+        NdkAcceptEx:3; do
         failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5 -q 2
     done
     [ -n "$python" ] || return 0

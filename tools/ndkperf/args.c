@@ -157,7 +157,8 @@ static int take_cpus(struct perf_options *options)
     }
     free(copy);
     if (!good)
-        return tool_usage_error("--cpu '%s': need processors, as in 0 or 1,3", optarg);
+        return tool_usage_error("--cpu '%s': need processors from 0 to %d, as in 0 or 1,3", optarg,
+                                PERF_CPUS_MAX - 1);
     options->pinned = true;
     return -1;
 }
