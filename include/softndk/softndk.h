@@ -279,6 +279,12 @@ NTSTATUS softndk_set_pend(const char *mode);
  */
 NTSTATUS softndk_set_fail(const char *rules);
 
+/* The value that an option has at an open adapter, wherever it came from, as the table below writes
+ * it: a number or a word. No such option, or an adapter that is not the library's: an empty text.
+ */
+size_t softndk_adapter_option(const NDK_ADAPTER *adapter, const char *name, char *text,
+                              size_t size);
+
 /* The options as a table, one a line: name, default, range, unit, meaning. */
 size_t softndk_options_describe(char *text, size_t size);
 

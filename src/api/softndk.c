@@ -18,6 +18,7 @@
 #include "ndis/registry.h"
 #include "nt/nt.h"
 #include "os/os_sync.h"
+#include "provider/adapter.h"
 #include "provider/address.h"
 #include "provider/hooks.h"
 #include "provider/object.h"
@@ -336,6 +337,34 @@ NTSTATUS softndk_set_fail(const char *rules)
 ULONG softndk_finding_count(void)
 {
     return nt_finding_count();
+}
+
+struct asking {
+    const NDK_ADAPTER *adapter;
+    const struct option_info *info;
+    char value[OPTION_TEXT_MAX];
+};
+
+static void ask_option(struct adapter *adapter, void *context)
+{
+    struct asking *asking = context;
+    char room[OPTION_TEXT_MAX];
+    uint32_t value;
+
+    if ((const void *)adapter != (const void *)asking->adapter)
+        return;
+    memcpy(&value, (const char *)&adapter->options + asking->info->offset, sizeof value);
+    snprintf(asking->value, sizeof asking->value, "%s", option_text(asking->info, value, room));
+}
+
+size_t softndk_adapter_option(const NDK_ADAPTER *adapter, const char *name, char *text, size_t size)
+{
+    struct asking asking = {.adapter = adapter};
+
+    asking.info = name ? option_find(name, strlen(name)) : NULL;
+    if (asking.info)
+        adapter_walk(ask_option, &asking);
+    return answer(asking.value, text, size);
 }
 
 /* "0..3" or "local|placed|acked". */

@@ -155,6 +155,14 @@ static void the_environment_reaches_the_adapter(void **state)
     assert_int_equal(adapter->Dispatch->NdkQueryAdapterInfo(adapter, &info, &size), 0);
     assert_int_equal(info.MaxCqDepth, 77);
     assert_int_equal(info.FRMRPageCount, 64); /* the argument wins */
+    assert_int_equal(softndk_adapter_option(adapter, "max_cq_depth", text, sizeof text), 2);
+    assert_string_equal(text, "77");
+    softndk_adapter_option(adapter, "frmr_pages", text, sizeof text);
+    assert_string_equal(text, "64");
+    assert_int_equal(softndk_adapter_option(adapter, "progress", text, 3), 6);
+    assert_string_equal(text, "en");
+    assert_int_equal(softndk_adapter_option(adapter, "no_such", text, sizeof text), 0);
+    assert_int_equal(softndk_adapter_option(NULL, "progress", text, sizeof text), 0);
     softndk_close_adapter(adapter);
     setenv("SOFTNDK_OPTIONS", "max_cq_depth=", 1);
     assert_int_equal(softndk_open_adapter("127.0.0.1", NULL, v2, &adapter),

@@ -78,7 +78,9 @@ row() {
 
 every_one() {
     row "$times" client --mode lat -n 60 --verify
-    row "$times" client --mode lat -n 60 --verify --op write -S 300
+    for octets in 1 8 64 300 65536; do
+        row "$times" client --mode lat -n 60 --verify --op write -S $octets
+    done
     row "$times" client --mode lat -n 60 --verify --op read -S 70000
     row "$times" client --mode lat -n 60 --verify --round-robin -q 5 -S 1
     row "$times" client --mode lat -n 30 --op fastreg
@@ -104,6 +106,49 @@ both_in_one() {
     self --json --mode conn -n 10
     expect_status 0 "--self --mode conn"
     say "both ends in one process: good"
+}
+
+# The conditions that are told are those of the adapter, whoever said them.
+# told SETTING TEXT ARGUMENTS...
+told() {
+    setting=$1 text=$2
+    shift 2
+    status=0
+    env "$setting" timeout 20 "$ndkperf" --self -n 10 "$@" >"$scratch/client.out" \
+        2>"$scratch/client.err" || status=$?
+    expect_status 0 "$setting --self $*"
+    expect_text client.out "$text" "$setting --self $*"
+}
+
+conditions() {
+    told A=b "completion local, CRC on, FPDUs by the segment size, progress engine"
+    told SOFTNDK_OPTIONS=crc=0,completion=acked,progress=inline,fpdu_max=700 \
+        "completion acked, CRC off, FPDUs up to 700 octets, progress inline"
+    told SOFTNDK_OPTIONS=crc=0 '"crc": "off"' --json
+    told SOFTNDK_OPTIONS=crc=0 "CRC on" --crc on
+    told A=b "completion placed, CRC off" -o completion=placed,crc=0
+    told A=b '"fpdu": 700' --json -o fpdu_max=700
+    told A=b "progress adaptive" -o progress=adaptive
+    say "conditions: good"
+}
+
+# Few iterations, fewer than are in flight: what is told is what was measured.
+few() {
+    row "$rates" self -n 10
+    row "$rates" self -n 10 --mode rate -b
+    row "$rates" self -n 10 --warmup 2000 -S 64
+    row "$rates" self -n 10 -q 100 -S 64
+    row "$rates" self -n 100 -Q 2000 --op read -S 64
+    row "$rates" self -n 33 --warmup 7 -q 3 -Q 64 --verify --mode rate
+    row "$rates" self -n 40 -q 3 --op write --verify -Q 17 -b --mode rate --wait event
+    row "$rates" self -n 3 -T 4 --mode rate
+    row "$rates" self -n 10 --mode rate --op fastreg
+    self --json --mode conn -n 3 -q 20 --warmup 50
+    expect_status 0 "--mode conn -n 3"
+    # shellcheck disable=SC2086
+    has_json 1 conns_per_s $times
+    expect_text client.out '"iters": 3,' "--mode conn -n 3"
+    say "few iterations: good"
 }
 
 manners() {
@@ -133,7 +178,9 @@ printed() {
     grep -qE '^ +64 +50( +[0-9.]+){7}$' "$scratch/client.out" || fail "the table has no row"
     client --mode rate -n 50 --plot "$scratch/slices.svg"
     expect_status 0 "a drawing of a rate"
-    for name in curve histogram slices; do
+    client --mode conn -n 20 --plot "$scratch/connects.svg"
+    expect_status 0 "a drawing of connects"
+    for name in curve histogram slices connects; do
         [ -z "$python" ] || "$python" -c 'import sys, xml.dom.minidom as d
 root = d.parse(sys.argv[1]).documentElement
 assert root.tagName == "svg"
@@ -143,6 +190,9 @@ assert root.getElementsByTagName("rect").length > 0' "$scratch/$name.svg" ||
     client --mode lat -n 5 --plot "$scratch/none/x.svg"
     expect_status 1 "a drawing that cannot be written"
     expect_text client.err "none/x.svg" "a drawing that cannot be written"
+    [ ! -s "$scratch/client.out" ] || fail "a drawing that cannot be written: told after the run"
+    client --mode lat -n 5 --plot "$scratch/unmade.svg" -I 1.2.3.4
+    [ ! -e "$scratch/unmade.svg" ] || fail "a drawing of a run that never was"
     say "what is printed: good"
 }
 
@@ -150,12 +200,6 @@ assert root.getElementsByTagName("rect").length > 0' "$scratch/$name.svg" ||
 
 # The library's own sentence, of either end.
 refused() {
-    client --mode lat -n 5 -o no_such=1
-    expect_status 1 "an option that adapters do not have"
-    expect_text client.err "no_such" "an option that adapters do not have"
-    client --mode lat -n 5 --progress frob
-    expect_status 1 "--progress frob"
-    expect_text client.err "frob" "--progress frob"
     client --mode lat -n 5 -o ndkpi=1.1
     expect_status 1 "NDKPI 1.1"
     expect_text client.err "1.2" "NDKPI 1.1"
@@ -199,6 +243,100 @@ once() {
     expect_status 0 "a server that ends after its first client"
 }
 
+# Has the process something harmless in the place of its standard files?
+files_filled() {
+    for file in 0 1 2; do
+        [ "$(readlink "/proc/$1/fd/$file")" = /dev/null ] || return 1
+    done
+}
+
+# Without them no connection is taken for one of them.
+no_files() {
+    "$ndkperf" -s 127.0.0.1 -p 0 <&- >&- 2>&- &
+    server=$!
+    started="$started $server"
+    wait_until 20 files_filled "$server" || fail "a server without files: takes others for them"
+    kill -TERM "$server"
+    join_server
+    status=0
+    timeout 20 "$ndkperf" --self -n 10 <&- >&- 2>&- || status=$?
+    expect_status 1 "--self without stdout"
+    say "without files: good"
+}
+
+# What is no ndkperf does not count, and a client whose run fails does.
+once_more() {
+    serve --once
+    timeout 20 "$ndkping" -c -a 127.0.0.1 -p "$port" >"$scratch/ping.out" 2>&1 &&
+        fail "ndkping to ndkperf: not refused"
+    row "$times" client --mode lat -n 10
+    join_server
+    expect_status 0 "a server that a stranger came to first"
+    serve --once
+    client --mode lat -n 5 -o ndkpi=1.1
+    expect_status 1 "NDKPI 1.1"
+    join_server
+    expect_status 1 "a server whose only client had a run that failed"
+    say "servers that end after one client: good"
+}
+
+# Is there a connection to 127.0.0.1:PORT?
+connected_to() {
+    grep -qi "0100007F:$(printf %04X "$1") 01" /proc/net/tcp
+}
+
+# failing SECONDS ENVIRONMENT ARGUMENTS...: --self ends by itself with exit status 1 and a sentence
+failing() {
+    least=$1 setting=$2
+    shift 2
+    status=0
+    env "$setting" timeout "$least" "$ndkperf" --self "$@" >"$scratch/client.out" \
+        2>"$scratch/client.err" || status=$?
+    expect_status 1 "$setting --self $* (124: not done after $least s)"
+    [ -s "$scratch/client.err" ] || fail "$setting --self $*: no sentence"
+}
+
+# Both ends in one process end at once, wherever the client stops.
+self_fails() {
+    failing 8 A=b -I 1.2.3.4
+    failing 8 A=b -I ::1
+    for call in NdkConnect:1 NdkCreateCq:1 NdkCreateCq:2 NdkCreatePd:1 NdkAcceptEx:1 \
+        NdkCreateQp:2; do
+        failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5
+    done
+    failing 8 SOFTNDK_OPTIONS=max_caller_data=0 -n 5
+    say "both ends in one process, failing: good"
+}
+
+# Ends that fail while data connections are up, or are stopped while they come, do so at once.
+fails_between() {
+    for call in NdkConnect:3 NdkCompleteConnectEx:3 NdkCreateConnector:3 NdkAcceptEx:2 \
+        NdkAcceptEx:3; do
+        failing 8 SOFTNDK_FAIL=$call:STATUS_IO_TIMEOUT -n 5 -q 2
+    done
+    [ -n "$python" ] || return 0
+    : >"$scratch/server.out"
+    "$python" -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0))
+print("listening on 127.0.0.1:%d" % s.getsockname()[1], flush=True)
+time.sleep(60)' >"$scratch/server.out" 2>&1 &
+    server=$!
+    started="$started $server"
+    wait_until 20 has_port || fail "no silent listener"
+    "$ndkperf" -c 127.0.0.1 -p "$port" >"$scratch/endless.out" 2>"$scratch/endless.err" &
+    endless=$!
+    started="$started $endless"
+    wait_until 20 connected_to "$port" || fail "the client does not connect"
+    kill -INT "$endless"
+    join "$endless" 8
+    expect_status 1 "a client interrupted while it connects"
+    expect_text endless.err interrupted "a client interrupted while it connects"
+    kill -KILL "$server"
+    forget "$server"
+    server=
+    say "ends that fail while connections come: good"
+}
+
 # wrong TEXT ARGUMENTS...: exit status 2, and a message that has TEXT in it
 wrong() {
     text=$1
@@ -229,6 +367,20 @@ wrong_arguments() {
     wrong "tells its target nothing" --self --mode lat --op write --wait event
     wrong "token" --self --op fastreg -S 2
     wrong "--json" -s --json
+    wrong "--op: is the client's" -s --op write
+    wrong "inline, engine, adaptive" --self --progress frob
+    wrong "local, placed, acked" --self --completion frob
+    wrong "no_such" --self -o no_such=1
+    wrong "local, placed or acked" --self -o completion=frob
+    wrong "'9999'" --self --cpu 9999
+    wrong "999: not a processor" --self --cpu 999
+    wrong "need 130" --self --verify -n 100 --buffers 3
+    wrong "--pages" --self --pages 4
+    wrong "--no-reg" --self --op write --no-reg
+    wrong "have 2, need --threads (4)" --self -q 2 -T 4
+    wrong "--inline" --self --op read --inline 64
+    wrong "--mode conn" --self --mode conn -a
+    wrong "have spin" --self --mode conn --wait spin
     wrong "--bogus" --self --bogus
     wrong "-n" --self -n
     wrong "words" --self 127.0.0.1 words
@@ -237,6 +389,11 @@ wrong_arguments() {
 
 wrong_arguments
 both_in_one
+few
+conditions
+self_fails
+fails_between
+no_files
 serve
 every_one
 manners
@@ -249,4 +406,5 @@ expect_status 0 "server, SIGTERM"
 serve
 server_killed
 once
+once_more
 say "good"

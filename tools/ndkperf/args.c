@@ -16,58 +16,6 @@
 #include "common/tool_ndk.h"
 #include "common/tool_red.h"
 
-static const char usage[] =
-    "usage: ndkperf -s [options] [ADDRESS]   be the server\n"
-    "       ndkperf -c ADDRESS [options]     be the client, measure, print\n"
-    "       ndkperf --self [options]         both, in one process, over 127.0.0.1\n"
-    "\n"
-    "what is measured (client; the server is told)\n"
-    "      --op OP            send, write, read, send-inv, fastreg; default send\n"
-    "      --mode MODE        bw: one direction, a window of requests; rate: the same, small\n"
-    "                         messages; lat: one at a time, there and back; conn: connections\n"
-    "  -S, --size SIZE        octets, K and M allowed; default 65536 for bw, otherwise 64. -s "
-    "SIZE\n"
-    "                         is taken, too\n"
-    "  -a, --all              sizes 2, 4, ... 8M, a row each\n"
-    "  -n, --iterations N     in all; default by mode and size\n"
-    "  -D, --duration S       seconds, instead of -n\n"
-    "      --warmup N         iterations before them that do not count\n"
-    "  -q, --qps N            queue pairs, default 1\n"
-    "  -T, --threads N        consumer threads, each with a completion queue of its own; default "
-    "1\n"
-    "  -t, --depth N          requests in flight a queue pair; default 128, lat 1\n"
-    "      --defer N          post chains of N, all but the last with NDK_OP_FLAG_DEFER\n"
-    "  -Q, --cq-mod N         only every Nth request completes loudly; default 1\n"
-    "  -b, --bidirectional    both ends post\n"
-    "      --round-robin      lat: the queue pairs one after another\n"
-    "      --reads N          read limit of a queue pair, 1..128, default 16\n"
-    "      --inline N         messages of up to N octets are posted inline\n"
-    "      --buffers N        buffers that each queue pair goes through; default 1\n"
-    "      --pages N          pages of a fast registration; default 16, 1 with send-inv\n"
-    "      --no-reg           send-inv, fastreg: the same exchange without registration\n"
-    "      --verify           compare every octet\n"
-    "\n"
-    "how (both ends work alike, as the client was told)\n"
-    "      --wait WAIT        spin: poll the completion queue; event: arm it, work in the "
-    "callback\n"
-    "      --progress P       inline, engine, adaptive\n"
-    "      --completion C     local, placed, acked; default local\n"
-    "      --crc on|off       default on\n"
-    "      --fpdu N           octets of an FPDU's payload at most; default by the segment size\n"
-    "  -o, --option KEY=VALUE[,...]  further options of the adapters (ndkinfo --options)\n"
-    "\n"
-    "this end\n"
-    "  -p, --port PORT        default 7175; server: 0 takes a free one and tells it\n"
-    "  -I, --local ADDRESS    client: connect from there\n"
-    "  -1, --once             server: ends after its first client\n"
-    "      --cpu LIST         run on these processors only, as in 0 or 1,3\n"
-    "      --json             an object a line instead of the table\n"
-    "      --plot FILE.svg    a drawing of the result, too\n"
-    "  -h, --help\n"
-    "      --version\n"
-    "\n"
-    "exit status: 0, 1 for a run that failed, 2 for wrong arguments\n";
-
 enum {
     OPTION_OP = 256,
     OPTION_MODE,
@@ -135,7 +83,8 @@ static const struct option long_options[] = {
 
 /* What was given, to tell it from defaults. */
 struct given {
-    bool pages, buffers, depth, measure, all;
+    bool pages, buffers, depth, sizes, wait, qps, reads, inlined;
+    const char *clients; /* the first option that is the client's, without its dashes */
     char adapter[PLAN_ADAPTER_MAX];
 };
 
@@ -208,7 +157,8 @@ static int take_cpus(struct perf_options *options)
     }
     free(copy);
     if (!good)
-        return tool_usage_error("--cpu '%s': need processors, as in 0 or 1,3", optarg);
+        return tool_usage_error("--cpu '%s': need processors from 0 to %d, as in 0 or 1,3", optarg,
+                                PERF_CPUS_MAX - 1);
     options->pinned = true;
     return -1;
 }
@@ -245,12 +195,14 @@ static int take_plan(int letter, struct plan *plan, struct given *given)
         plan->mode = (enum perf_mode)word;
         return wrong;
     case OPTION_WAIT:
+        given->wait = true;
         wrong = take_word("--wait", perf_wait_names, PERF_WAITS, &word);
         plan->wait = (enum perf_wait)word;
         return wrong;
     case 'D':
         return take_number("--duration", 1, 86400, &plan->seconds);
     case 'q':
+        given->qps = true;
         return take_number("--qps", 1, PLAN_QPS_MAX, &plan->qps);
     case 'T':
         return take_number("--threads", 1, PLAN_THREADS_MAX, &plan->threads);
@@ -262,12 +214,14 @@ static int take_plan(int letter, struct plan *plan, struct given *given)
     case 'Q':
         return take_number("--cq-mod", 1, PLAN_DEPTH_MAX, &plan->moderation);
     case OPTION_READS:
+        given->reads = true;
         return take_number("--reads", 1, 128, &plan->reads);
     case OPTION_INLINE:
+        given->inlined = true;
         return take_number("--inline", 0, 4096, &plan->inline_size);
     case OPTION_BUFFERS:
         given->buffers = true;
-        return take_number("--buffers", 1, PLAN_DEPTH_MAX, &plan->buffers);
+        return take_number("--buffers", 1, 2 * PLAN_DEPTH_MAX, &plan->buffers);
     case OPTION_PAGES:
         given->pages = true;
         return take_number("--pages", 1, 256, &plan->pages);
@@ -279,8 +233,10 @@ static int take_plan(int letter, struct plan *plan, struct given *given)
 /* Those of the plan and of the adapters that are flags or texts. -2: not one of them. */
 static int take_manner(int letter, struct perf_options *options, struct given *given)
 {
+    static const char *const progresses[] = {"inline", "engine", "adaptive"};
+    static const char *const completions[] = {"local", "placed", "acked"};
     uint32_t number = 0;
-    int wrong;
+    int wrong, word;
 
     switch (letter) {
     case 'b':
@@ -296,11 +252,13 @@ static int take_manner(int letter, struct perf_options *options, struct given *g
         options->plan.verify = true;
         return -1;
     case OPTION_PROGRESS:
+        wrong = take_word("--progress", progresses, 3, &word);
         options->progress = optarg;
-        return add_adapter(given, "progress", optarg);
+        return wrong < 0 ? add_adapter(given, "progress", optarg) : wrong;
     case OPTION_COMPLETION:
+        wrong = take_word("--completion", completions, 3, &word);
         options->completion = optarg;
-        return add_adapter(given, "completion", optarg);
+        return wrong < 0 ? add_adapter(given, "completion", optarg) : wrong;
     case OPTION_CRC:
         if (strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
             return tool_usage_error("--crc '%s': need on or off", optarg);
@@ -333,14 +291,17 @@ static int take_role(struct perf_options *options, enum perf_role role)
     return -1;
 }
 
-static int take_server(int argc, char **argv, struct perf_options *options)
+static int take_server(int argc, char **argv, struct perf_options *options, struct given *given)
 {
     uint32_t size;
 
     /* "-s 4096" is a size, as the other programs of this kind have it; an address is no number. */
     if (!RED("ndkperf-size-not-taken") && optind < argc && argv[optind - 1][0] == '-' &&
-        argv[optind - 1][1] != '-' && args_size(argv[optind], &size))
+        argv[optind - 1][1] != '-' && args_size(argv[optind], &size)) {
+        given->sizes = true;
+        given->clients = given->clients ? given->clients : "size";
         return take_size(argv[optind++], options);
+    }
     return take_role(options, PERF_SERVER);
 }
 
@@ -352,17 +313,17 @@ static int take_option(int letter, int argc, char **argv, struct perf_options *o
 
     switch (letter) {
     case 's':
-        return take_server(argc, argv, options);
+        return take_server(argc, argv, options, given);
     case 'c':
         options->address = optarg;
         return take_role(options, PERF_CLIENT);
     case OPTION_SELF:
         return take_role(options, PERF_SELF);
     case 'S':
-        given->measure = true;
+        given->sizes = true;
         return take_size(optarg, options);
     case 'a':
-        given->all = true;
+        given->sizes = true;
         options->size_count = 0;
         for (uint32_t size = 2; size <= 8u << 20; size *= 2)
             options->sizes[options->size_count++] = size;
@@ -391,7 +352,7 @@ static int take_option(int letter, int argc, char **argv, struct perf_options *o
         options->plot = optarg;
         return -1;
     case 'h':
-        fputs(usage, stdout);
+        fputs(args_usage, stdout);
         return TOOL_GOOD;
     case OPTION_VERSION:
         printf("ndkperf %s\n", softndk_version_string());
@@ -404,7 +365,20 @@ static int take_option(int letter, int argc, char **argv, struct perf_options *o
 
 /* ---- afterwards ---- */
 
-static int check_role(const struct perf_options *options)
+/* The server is told what the client was: it would pass over what only it was given. */
+static void note_clients(int letter, struct given *given)
+{
+    static const int others[] = {'s', 'c', OPTION_SELF, 'p', '1', OPTION_CPU};
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (letter == others[i])
+            return;
+    for (const struct option *o = long_options; o->name && !given->clients; o++)
+        if (o->val == letter)
+            given->clients = o->name;
+}
+
+static int check_role(const struct perf_options *options, const struct given *given)
 {
     int wrong;
 
@@ -414,10 +388,8 @@ static int check_role(const struct perf_options *options)
         return tool_usage_error("--port '0': a client needs a port from 1 to 65535");
     if (options->role != PERF_SERVER && options->once)
         return tool_usage_error("--once: is the server's");
-    if (options->role == PERF_SERVER && (options->json || options->plot || options->local))
-        return tool_usage_error("--%s: is the client's", options->json   ? "json"
-                                                         : options->plot ? "plot"
-                                                                         : "local");
+    if (options->role == PERF_SERVER && given->clients)
+        return tool_usage_error("--%s: is the client's", given->clients);
     wrong =
         tool_check_address(options->role == PERF_CLIENT ? "--client" : "address", options->address);
     return wrong >= 0 ? wrong : tool_check_address("--local", options->local);
@@ -435,7 +407,7 @@ static void complete_plan(struct perf_options *options, const struct given *give
         plan->depth = plan->chain + plan->moderation - 1;
     if (!given->pages)
         plan->pages = plan->op == PERF_FASTREG ? 16 : 1;
-    if (plan->qps < plan->threads)
+    if (plan->qps < plan->threads && !given->qps)
         plan->qps = plan->threads;
     if (!given->buffers)
         plan->buffers = plan->verify || plan_is_exchange(plan) ? plan->depth + 4 : 1;
@@ -502,10 +474,34 @@ struct plan args_plan(const struct perf_options *options, unsigned n)
     return plan;
 }
 
+/* What would be passed over in silence. */
+static int check_idle(const struct perf_options *options, const struct given *given)
+{
+    const struct plan *plan = &options->plan;
+    const char *idle = given->sizes ? "size" : given->inlined ? "inline" : "reads";
+
+    if (plan->mode == PERF_CONN && (given->sizes || given->inlined || given->reads))
+        return tool_usage_error("--mode conn: sends nothing, and takes no --%s%s", idle,
+                                given->sizes ? " or --all" : "");
+    if (plan->mode == PERF_CONN && given->buffers)
+        return tool_usage_error("--mode conn: sends nothing, and takes no --buffers");
+    if (plan->mode == PERF_CONN && given->wait && plan->wait == PERF_SPIN)
+        return tool_usage_error("--mode conn: works in callbacks; need --wait event (have spin)");
+    if (!plan_is_exchange(plan) && (given->pages || !plan->registers))
+        return tool_usage_error("--%s: needs --op send-inv or fastreg (have %s)",
+                                given->pages ? "pages" : "no-reg", perf_op_names[plan->op]);
+    if (given->inlined && plan->op == PERF_READ)
+        return tool_usage_error("--inline: a read carries no octets; needs another --op");
+    return -1;
+}
+
 static int check_plans(struct perf_options *options, struct given *given)
 {
     char error[240];
-    int wrong;
+    int wrong = check_idle(options, given);
+
+    if (wrong >= 0)
+        return wrong;
 
     if (options->plan.seconds && options->iterations)
         return tool_usage_error(
@@ -543,11 +539,12 @@ int args_read(int argc, char **argv, struct perf_options *out)
         done = take_option(letter, argc, argv, out, &given);
         if (done >= 0)
             return done;
+        note_clients(letter, &given);
     }
     if (optind < argc && !out->address)
         out->address = argv[optind++];
     if (optind < argc)
         return tool_usage_error("%s: unexpected argument", argv[optind]);
-    done = check_role(out);
+    done = check_role(out, &given);
     return done >= 0 || out->role == PERF_SERVER ? done : check_plans(out, &given);
 }

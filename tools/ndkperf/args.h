@@ -30,10 +30,13 @@ struct perf_options {
     uint64_t iterations; /* 0: not given */
     bool warmup_given;
 
-    /* As given on the command line, for headings and JSON. */
+    /* As given on the command line; for headings and JSON the client puts in what adapters have. */
     const char *progress, *completion, *crc;
     uint32_t fpdu;
 };
+
+/* usage.c: what --help prints. */
+extern const char args_usage[];
 
 /* -1: the options are good; otherwise the exit status, with the reason told. */
 int args_read(int argc, char **argv, struct perf_options *out);

@@ -92,6 +92,21 @@ static void defaults(void **state)
     assert_int_equal(o.plan.depth, 163);
 }
 
+/* As few buffers as suffice. */
+static void few_buffers(void **state)
+{
+    struct perf_options o;
+
+    (void)state;
+    good("--self --buffers 1", &o);
+    good("--self --verify -t 8 --buffers 10", &o);
+    good("--self --op write --verify -t 8 --buffers 8", &o);
+    good("--self --op read --verify -t 8 --buffers 8", &o);
+    good("--self --op fastreg -t 8 --buffers 10", &o);
+    good("--self --mode lat --verify --buffers 1", &o);
+    good("--self --verify -t 2000 --buffers 2002 -S 64", &o);
+}
+
 static void adapters_options(void **state)
 {
     struct perf_options o;
@@ -102,7 +117,7 @@ static void adapters_options(void **state)
                         "crc=off,completion=acked,fpdu_max=1422,progress=inline,spin_us=5");
     assert_true(o.plan.spins_long);
     assert_int_equal(o.fpdu, 1422);
-    good("--self --op read --reads 32 --inline 512", &o);
+    good("--self --op write --reads 32 --inline 512", &o);
     assert_string_equal(o.plan.adapter,
                         "max_inbound_reads=32,max_outbound_reads=32,max_inline=512");
     good("--self --cpu 0,65", &o);
@@ -141,10 +156,10 @@ static void plans_travel(void **state)
     char line[PLAN_TEXT_MAX], error[240];
 
     (void)state;
-    good(
-        "--self --op write --mode bw -S 4096 -t 60 --defer 5 -Q 3 -q 6 -T 3 --buffers 9 --inline 8 "
-        "--reads 7 -n 1000 --warmup 11 -b --verify --wait event --crc off",
-        &o);
+    good("--self --op write --mode bw -S 4096 -t 60 --defer 5 -Q 3 -q 6 -T 3 --buffers 61 --inline "
+         "8 "
+         "--reads 7 -n 1000 --warmup 11 -b --verify --wait event --crc off",
+         &o);
     plan = args_plan(&o, 0);
     plan_write(&plan, line);
     assert_true(plan_read(line, &other, error, sizeof(error)));
@@ -155,7 +170,7 @@ static void plans_travel(void **state)
     assert_true(other.op == PERF_WRITE && other.mode == PERF_BW && other.wait == PERF_EVENT);
     assert_true(other.size == 4096 && other.depth == 60 && other.chain == 5);
     assert_true(other.moderation == 3 && other.qps == 6 && other.threads == 3);
-    assert_true(other.buffers == 9 && other.inline_size == 8 && other.reads == 7);
+    assert_true(other.buffers == 61 && other.inline_size == 8 && other.reads == 7);
     assert_true(other.iterations == 1000 && other.warmup == 11 && other.seconds == 0);
     assert_true(other.both_ways && other.verify && !other.round_robin && other.registers);
     assert_string_equal(other.adapter, "crc=off,max_inbound_reads=7,max_outbound_reads=7");
@@ -179,6 +194,10 @@ static void hostile_plans(void **state)
         "ndkperf-1 0 0 0 64 128 1 1 0 1 1 0 16 1 1000 0 0 0 0 0 0 0 ",
         "ndkperf-1 0 0 0 64 128 1 1 1 2 1 0 16 1 1000 0 0 0 0 0 0 0 ",
         "ndkperf-1 0 0 0 64 128 1 1 1 1 0 0 16 1 1000 0 0 0 0 0 0 0 ",
+        /* fewer buffers than are in flight */
+        "ndkperf-1 0 0 0 64 128 1 1 1 1 129 0 16 1 1000 0 0 0 1 0 0 0 ",
+        "ndkperf-1 1 0 0 64 128 1 1 1 1 127 0 16 1 1000 0 0 0 1 0 0 0 ",
+        "ndkperf-1 4 0 0 64 128 1 1 1 1 129 0 16 1 1000 0 0 0 0 0 1 0 ",
         /* a chain that never has room, more than 1 GiB, neither count nor time */
         "ndkperf-1 0 0 0 64 8 9 1 1 1 1 0 16 1 1000 0 0 0 0 0 0 0 ",
         "ndkperf-1 0 0 0 16777216 128 1 1 100 1 1 0 16 1 1000 0 0 0 0 0 0 0 ",
@@ -237,6 +256,29 @@ static void wrong_lines(void **state)
         "--self --op fastreg -b",
         "--self --op write --mode conn",
         "--self --mode conn -b",
+        "--self --verify --buffers 129",
+        "--self --verify -t 8 --buffers 9",
+        "--self --op write --verify -t 8 --buffers 7",
+        "--self --op read --verify --buffers 2",
+        "--self --op fastreg --buffers 1",
+        "--self --op send-inv --no-reg -t 8 --buffers 9",
+        "--self --progress frob",
+        "--self --completion now",
+        "--self -q 2 -T 4",
+        "--self --no-reg",
+        "--self --op write --pages 4",
+        "--self --op read --inline 64",
+        "--self --mode conn -a",
+        "--self --mode conn -S 64",
+        "--self --mode conn -s 64",
+        "--self --mode conn --wait spin",
+        "--self --mode conn --buffers 2",
+        "--self --mode conn --inline 64",
+        "--self --mode conn --reads 2",
+        "-s --op write",
+        "-s -D 5",
+        "-s -o crc=0",
+        "-s -s 64",
         "--self -o a b",
         "-c ::1 -I nowhere",
     };
@@ -254,7 +296,7 @@ int main(void)
         cmocka_unit_test(server_or_size),   cmocka_unit_test(defaults),
         cmocka_unit_test(adapters_options), cmocka_unit_test(sizes_and_counts),
         cmocka_unit_test(plans_travel),     cmocka_unit_test(hostile_plans),
-        cmocka_unit_test(wrong_lines),
+        cmocka_unit_test(wrong_lines),      cmocka_unit_test(few_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,9 @@
 #define PROGRESS_NS UINT64_C(2000000000)
 
 struct client {
-    const struct perf_options *options;
+    struct perf_options whole;          /* as given, with what the adapter has instead */
+    const struct perf_options *options; /* those */
+    char progress[12], completion[12];
     struct control control;
     char selector[SOFTNDK_ADDRESS_MAX]; /* of the adapter */
     SOCKADDR_INET local, peer;
@@ -136,14 +138,15 @@ static void gather(struct client *client, struct run *run, const char *line,
     for (unsigned i = 0; i < run->plan.threads; i++) {
         const struct figures *figures = &run->workers[i].figures;
 
+        if (figures->count == 0) /* fewer iterations than threads */
+            continue;
         count += figures->count;
         outcome->peak += figures->peak;
         began = figures->began_ns < began ? figures->began_ns : began;
         ended = figures->ended_ns > ended ? figures->ended_ns : ended;
         histogram_merge(client->times, figures->times);
     }
-    /* What was under way when the warm-up ended counts for neither. */
-    outcome->iterations = run->plan.seconds ? count : run->plan.iterations;
+    outcome->iterations = count;
     outcome->times = client->times;
     if (ended > began)
         outcome->rate = (double)count * 1e9 / (double)(ended - began);
@@ -160,22 +163,26 @@ static bool run_one(struct client *client, const struct plan *plan)
     struct outcome outcome;
     char line[PLAN_TEXT_MAX] = "", ours[sizeof(((struct run *)0)->error)];
     struct run run;
-    bool good = run_open(&run, plan, false, client->selector), arranged;
+    bool good = run_open(&run, plan, false, client->selector), arranged, told;
 
     arranged = good && arrange(client, plan, &run);
     if (arranged && go(client, &run))
         wait_for_end(client, &run);
-    if (run_failed(&run)) {
+    if (!run_failed(&run)) {
+        if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT)
+            stream_verify_end(&run);
+        told = control_say(&client->control, "done");
+    } else {
         run_join(&run);
         if (plan->mode == PERF_CONN)
             cycles_drain(&run);
+        /* Said first: the server may wait for "go", and parting waits for the server. */
+        told = arranged && control_say(&client->control, "done");
         meet_part(&run); /* so that the server, too, notices */
-    } else if (plan->verify && plan->op == PERF_WRITE && plan->mode != PERF_LAT) {
-        stream_verify_end(&run);
     }
     /* The server's sentence is nearer to the cause than "connection lost". */
     memcpy(ours, run.error, sizeof(ours));
-    if (arranged && control_say(&client->control, "done")) {
+    if (told) {
         run.error[0] = '\0';
         hear(client, &run, line);
         if (ours[0] && (!run.error[0] || !strstr(ours, "connection lost")))
@@ -220,15 +227,44 @@ static bool choose(struct client *client, uint16_t port)
     return client->peer_length > 0 && client->local_length > 0;
 }
 
+/* What the adapters of the runs have, whoever said it: the environment, a profile, an option. */
+static void ask_adapter(struct client *client)
+{
+    static const NDK_VERSION one = {1, 0};
+    struct perf_options *whole = &client->whole;
+    NDK_ADAPTER *adapter = NULL;
+    char text[12];
+
+    if (softndk_open_adapter(client->selector, whole->plan.adapter, one, &adapter) !=
+        STATUS_SUCCESS)
+        return; /* the run will tell */
+    softndk_adapter_option(adapter, "progress", client->progress, sizeof(client->progress));
+    softndk_adapter_option(adapter, "completion", client->completion, sizeof(client->completion));
+    whole->progress = client->progress;
+    whole->completion = client->completion;
+    softndk_adapter_option(adapter, "crc", text, sizeof(text));
+    whole->crc = strcmp(text, "0") == 0 ? "off" : "on";
+    softndk_adapter_option(adapter, "fpdu_max", text, sizeof(text));
+    whole->fpdu = (uint32_t)strtoul(text, NULL, 10);
+    whole->plan.spins_long = strcmp(client->progress, "engine") != 0;
+    softndk_close_adapter(adapter);
+}
+
 static bool connect_control(struct client *client, NDK_ADAPTER *adapter)
 {
     struct link_terms terms = {1, 1, CONTROL_DATA, sizeof(CONTROL_DATA)};
     struct link *link = &client->control.link;
+    enum link_result result;
 
-    return control_open(&client->control, adapter, NULL) &&
-           link_connect(link, &client->local, client->local_length, &client->peer,
-                        client->peer_length, &terms) == LINK_GOOD &&
-           link_complete_connect(link) == LINK_GOOD;
+    if (!control_open(&client->control, adapter, NULL))
+        return false;
+    result = link_connect(link, &client->local, client->local_length, &client->peer,
+                          client->peer_length, &terms);
+    if (result == LINK_GOOD)
+        result = link_complete_connect(link);
+    if (result == LINK_STOPPED)
+        tool_say("%s: interrupted while connecting", link->peer);
+    return result == LINK_GOOD;
 }
 
 int perf_client(const struct perf_options *options)
@@ -240,12 +276,15 @@ int perf_client(const struct perf_options *options)
     if (client)
         client->times = malloc(sizeof(*client->times));
     if (client && client->times) {
-        client->options = options;
-        good = choose(client, options->port) &&
+        client->whole = *options;
+        client->options = options = &client->whole;
+        good = (!options->plot || report_can_plot(options->plot)) &&
+               choose(client, options->port) &&
                tool_open_adapter(client->selector, &adapter) == STATUS_SUCCESS;
     }
     if (good) {
         good = connect_control(client, adapter);
+        ask_adapter(client);
         if (good)
             report_heading(options, client->control.link.peer);
         for (unsigned i = 0; good && i < options->size_count; i++) {

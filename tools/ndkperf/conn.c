@@ -42,6 +42,7 @@ struct conn {
     atomic_uint live;     /* episodes in progress */
     pthread_mutex_t lock; /* of what follows, and of the worker's figures */
     uint64_t started;     /* cycles */
+    uint64_t allowed;     /* of them; until the warm-up is over, its own */
 };
 
 static void turn(struct episode *episode, NTSTATUS status);
@@ -216,19 +217,44 @@ static bool claim_cycle(struct conn *conn)
     bool more;
 
     pthread_mutex_lock(&conn->lock);
-    more = !worker->expired && conn->started < worker->goal && !run_failed(conn->run);
+    more = !worker->expired && conn->started < conn->allowed && !run_failed(conn->run);
     conn->started += more;
     pthread_mutex_unlock(&conn->lock);
     return more;
 }
 
-/* An episode is over for good. */
+static void start_cycles(struct conn *conn);
+
+/* For the only one that is left: is it the warm-up that is over? Then all that counts may begin. */
+static bool warmup_over(struct conn *conn)
+{
+    struct worker *worker = &conn->run->workers[0];
+    bool over;
+
+    pthread_mutex_lock(&conn->lock);
+    over = !conn->run->server && conn->allowed < worker->goal && !run_failed(conn->run);
+    if (over) {
+        conn->allowed = worker->goal;
+        worker_begin_figures(worker, run_now_ns());
+    }
+    pthread_mutex_unlock(&conn->lock);
+    return over;
+}
+
+/* An episode is over for good; the last of the warm-up has the others begin before it goes. */
 static void end_episode(struct conn *conn)
 {
     struct run *run = conn->run;
     struct worker *worker = &run->workers[0];
+    unsigned live = atomic_load(&conn->live);
 
-    if (atomic_fetch_sub(&conn->live, 1) != 1)
+    do {
+        if (live == 1 && warmup_over(conn)) {
+            start_cycles(conn);
+            live = atomic_load(&conn->live);
+        }
+    } while (!atomic_compare_exchange_weak(&conn->live, &live, live - 1));
+    if (live != 1)
         return;
     if (!run->server) {
         worker_end_figures(worker);
@@ -322,6 +348,16 @@ static void begin_episode(struct episode *episode)
     }
 }
 
+/* The caller is counted among the live. */
+static void start_cycles(struct conn *conn)
+{
+    for (unsigned i = 0; i < conn->run->plan.qps && claim_cycle(conn); i++) {
+        conn->episodes[i].conn = conn;
+        atomic_fetch_add(&conn->live, 1);
+        begin_episode(&conn->episodes[i]);
+    }
+}
+
 /* ---- the ends ---- */
 
 static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
@@ -380,12 +416,9 @@ bool cycles_begin(struct run *run, const SOCKADDR_INET *local, ULONG local_lengt
     }
     if (run->workers[0].warmup == 0)
         worker_count_slow(&run->workers[0]);
+    conn->allowed = run->workers[0].warmup ? run->workers[0].warmup : run->workers[0].goal;
     atomic_store(&conn->live, 1); /* one for this thread, so that 0 is the end */
-    for (unsigned i = 0; i < run->plan.qps && claim_cycle(conn); i++) {
-        conn->episodes[i].conn = conn;
-        atomic_fetch_add(&conn->live, 1);
-        begin_episode(&conn->episodes[i]);
-    }
+    start_cycles(conn);
     end_episode(conn);
     return true;
 }

@@ -204,22 +204,26 @@ bool exchange_prepare(struct worker *worker)
     return worker->run->server || !worker->run->plan.registers || make_regions(worker);
 }
 
-bool exchange_begin(struct worker *worker)
+/* As many as may be in progress. */
+static bool request_all(struct worker *worker)
 {
-    worker->last_ns = run_now_ns();
-    for (unsigned i = 0; i < worker->qp_count && !worker->run->server; i++) {
+    for (unsigned i = 0; i < worker->qp_count; i++) {
         struct perf_qp *qp = &worker->qps[i];
-        uint64_t share = worker->goal / worker->qp_count;
 
-        if (i < worker->goal % worker->qp_count)
-            share++;
-        qp->limit = worker->goal == UINT64_MAX ? UINT64_MAX : share;
-        while (qp->posted < qp->limit && qp->posted < worker->run->plan.depth)
+        while (qp->posted < worker_allows(qp) &&
+               qp->posted - qp->received < worker->run->plan.depth)
             if (!request(qp))
                 return false;
         perf_settle(qp);
     }
     return true;
+}
+
+bool exchange_begin(struct worker *worker)
+{
+    worker->last_ns = run_now_ns();
+    worker_share(worker, !worker->run->server);
+    return worker->run->server || request_all(worker);
 }
 
 /* Is it the answer that invalidated this exchange's region? */
@@ -257,14 +261,14 @@ static bool answered(struct perf_qp *qp, const NDK_RESULT_EX *result)
             histogram_add(worker->figures.times, now - worker->last_ns);
         worker->last_ns = now;
     }
-    if (worker->done >= worker->look)
-        worker_count_slow(worker);
+    if (worker_look(worker))
+        return request_all(worker);
     if (worker->expired && qp->limit == UINT64_MAX)
         for (unsigned i = 0; i < worker->qp_count; i++) {
             worker->qps[i].limit = worker->qps[i].posted;
             perf_settle(&worker->qps[i]);
         }
-    return qp->posted == qp->limit || request(qp);
+    return qp->posted >= worker_allows(qp) || request(qp);
 }
 
 /* False: the worker is done. */

@@ -67,8 +67,11 @@ static void accept_one(struct perf_qp *qp, NDK_CONNECTOR *connector)
     else
         status = connector->Dispatch->NdkAccept(connector, qp->qp, reads, reads, NULL, 0,
                                                 on_disconnect, qp, on_accepted, qp);
-    if (status != STATUS_PENDING)
-        on_accepted(qp, status);
+    if (status == STATUS_PENDING)
+        return;
+    on_accepted(qp, status);
+    if (status != STATUS_SUCCESS) /* nobody waits for what does not come */
+        connector->Dispatch->NdkReject(connector, NULL, 0);
 }
 
 static void sort_in(struct run *run, NDK_CONNECTOR *connector)
@@ -163,13 +166,23 @@ static VOID on_called(PVOID context, NTSTATUS status)
     KeSetEvent(&run->wake, IO_NO_INCREMENT, FALSE);
 }
 
-static NTSTATUS call_end(struct meet_call *call, NTSTATUS returned)
+/* A stop closes the connector, which ends the request. */
+static NTSTATUS call_end(struct meet_call *call, struct perf_qp *qp, NTSTATUS returned)
 {
     if (returned != STATUS_PENDING)
         return returned;
-    while (!atomic_load(&call->done))
-        run_wait(call->run, 1000);
-    return call->status;
+    while (!atomic_load(&call->done)) {
+        NDK_CONNECTOR *connector = qp->connector;
+
+        if (tool_stopped() && connector) {
+            run_fail(call->run, "interrupted");
+            qp->connector = NULL;
+            tool_close(&connector->Header, connector->Dispatch->NdkCloseConnector);
+            continue;
+        }
+        run_wait(call->run, 100);
+    }
+    return qp->connector ? call->status : STATUS_CANCELLED;
 }
 
 static bool connect_one(struct perf_qp *qp, const SOCKADDR_INET *local, ULONG local_length,
@@ -189,9 +202,9 @@ static bool connect_one(struct perf_qp *qp, const SOCKADDR_INET *local, ULONG lo
     status = connector->Dispatch->NdkConnect(
         connector, qp->qp, (PSOCKADDR)local, local_length, (PSOCKADDR)peer, peer_length,
         run->plan.reads, run->plan.reads, words, MEET_OCTETS, on_called, &connecting);
-    status = call_end(&connecting, status);
+    status = call_end(&connecting, qp, status);
     if (status != STATUS_SUCCESS) {
-        run_fail_call(run, &connector->Header, "NdkConnect", status);
+        run_fail_call(run, qp->connector ? &connector->Header : NULL, "NdkConnect", status);
         return false;
     }
     if (meet_has_extended(connector))
@@ -200,9 +213,9 @@ static bool connect_one(struct perf_qp *qp, const SOCKADDR_INET *local, ULONG lo
     else
         status = connector->Dispatch->NdkCompleteConnect(connector, on_disconnect, qp, on_called,
                                                          &completing);
-    status = call_end(&completing, status);
+    status = call_end(&completing, qp, status);
     if (status != STATUS_SUCCESS) {
-        run_fail_call(run, &connector->Header, "NdkCompleteConnect", status);
+        run_fail_call(run, qp->connector ? &connector->Header : NULL, "NdkCompleteConnect", status);
         return false;
     }
     qp->connected = true;

@@ -172,6 +172,31 @@ static bool check_conn(const struct plan *p, char *error, size_t size)
     return true;
 }
 
+/* How many buffers a queue pair needs where what is in them matters: as many as requests that may
+ * be in flight; messages are received into one each, the marks included. */
+static uint32_t least_buffers(const struct plan *p)
+{
+    if (p->mode == PERF_LAT || p->mode == PERF_CONN)
+        return 1;
+    if (plan_is_exchange(p))
+        return p->depth + MARKS;
+    if (!p->verify)
+        return 1;
+    return p->op == PERF_SEND ? p->depth + MARKS : p->depth;
+}
+
+static bool check_buffers(const struct plan *p, char *error, size_t size)
+{
+    uint32_t least = least_buffers(p);
+
+    return p->buffers >= least || RED("ndkperf-buffers-unchecked") ||
+           wrong(error, size,
+                 "--buffers: have %u, need %u with %s and --depth %u: what is in flight would be "
+                 "overwritten",
+                 p->buffers, least, plan_is_exchange(p) ? perf_op_names[p->op] : "--verify",
+                 p->depth);
+}
+
 bool plan_check(const struct plan *p, char *error, size_t size)
 {
     if (p->op >= PERF_OPS || p->mode >= PERF_MODES || p->wait >= PERF_WAITS)
@@ -191,7 +216,9 @@ bool plan_check(const struct plan *p, char *error, size_t size)
         return check_conn(p, error, size);
     if (plan_is_exchange(p) && !check_exchange(p, error, size))
         return false;
-    return p->mode == PERF_LAT ? check_lat(p, error, size) : check_stream(p, error, size);
+    if (!(p->mode == PERF_LAT ? check_lat(p, error, size) : check_stream(p, error, size)))
+        return false;
+    return check_buffers(p, error, size);
 }
 
 /* ---- the line ---- */

@@ -71,8 +71,9 @@ static bool write_octet(struct perf_qp *qp, uint8_t value)
     NDK_SGE sge = piece(qp, qp->tx);
     ULONG flags = run->plan.size <= run->plan.inline_size ? NDK_OP_FLAG_INLINE : 0;
 
+    /* The last octet is no part of the pattern: the end of one that is shorter is another. */
     if (run->plan.verify)
-        pattern_fill(qp->tx, run->plan.size, qp->posted);
+        pattern_fill(qp->tx, run->plan.size - 1, qp->posted);
     qp->tx[run->plan.size - 1] = value;
     qp->seen = value;
     qp->writing = true;

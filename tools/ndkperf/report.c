@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/tool_args.h"
 
@@ -169,6 +170,21 @@ static bool draw(const struct perf_options *options, struct plot *plot,
                                                     : "BW average [MB/s]");
     return plot_histogram(options->plot, outcome->times, part_of(plan) / 1e3, title,
                           has_times(plan) ? "us" : "us a message, average of a slice of the run");
+}
+
+bool report_can_plot(const char *path)
+{
+    bool there = access(path, F_OK) == 0;
+    FILE *file = fopen(path, "a");
+
+    if (!file) {
+        tool_say("--plot '%s': %s", path, strerror(errno));
+        return false;
+    }
+    fclose(file);
+    if (!there)
+        unlink(path); /* a run that fails leaves nothing */
+    return true;
 }
 
 bool report_plot(const struct perf_options *options, struct plot *plot,

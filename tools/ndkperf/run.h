@@ -5,7 +5,7 @@
  *   run.c      objects, workers        stream.c    bw, rate
  *   meet.c     connecting, ending      pong.c      lat
  *   control.c  the control connection  exchange.c  send-inv, fastreg
- *   conn.c     mode conn
+ *   conn.c     mode conn               clock.c     what counts
  *
  * Who owns what. A worker owns a completion queue and the queue pairs on it. While the run lasts,
  * one thread at a time works on them: the worker's own thread, which polls (wait spin), or whoever
@@ -44,6 +44,7 @@ struct perf_qp {
     /* Counts of requests of this queue pair, warm-up included. */
     uint64_t posted, completed;
     uint64_t limit;    /* how many may be posted in all */
+    uint64_t gate;     /* how many now: until the warm-up has completed, its share of it */
     uint64_t received; /* messages of the peer; of writes, how many it says it posted */
     UCHAR *tx, *rx;
     uint32_t tx_next, rx_next; /* the buffers to use next */
@@ -165,6 +166,16 @@ ULONG run_mark_length(const struct plan *plan, bool fence);
  */
 bool worker_count(struct worker *worker);
 void worker_count_slow(struct worker *worker);
+/*
+ * bw, rate, exchanges: what counts begins when everything before has completed, with the first post
+ * behind, so that a figure never stands for less than what it names. The first shares requests out
+ * to the queue pairs; the second looks at the clock and opens the gates. True: they were closed,
+ * and there is more to post.
+ */
+void worker_share(struct worker *worker, bool active);
+bool worker_look(struct worker *worker);
+/* How many this queue pair may have posted by now. */
+uint64_t worker_allows(const struct perf_qp *qp);
 void worker_begin_figures(struct worker *worker, uint64_t now);
 void worker_end_figures(struct worker *worker);
 

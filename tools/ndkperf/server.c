@@ -29,7 +29,8 @@ struct server {
     struct perf_door *door;
     struct entry entries[INTERFACES_MAX];
     unsigned entry_count;
-    KEVENT wake; /* a client came, or the program is to stop */
+    KEVENT own_wake; /* without a door */
+    KEVENT *wake;    /* a client came, or the program is to stop */
     struct tool_stop_watch stop;
 
     pthread_mutex_t lock; /* of what follows */
@@ -55,7 +56,7 @@ static VOID on_connect(PVOID context, NDK_CONNECTOR *connector)
     }
     pthread_mutex_unlock(&server->lock);
     if (taken) {
-        KeSetEvent(&server->wake, IO_NO_INCREMENT, FALSE);
+        KeSetEvent(server->wake, IO_NO_INCREMENT, FALSE);
         return;
     }
     connector->Dispatch->NdkReject(connector, NULL, 0);
@@ -155,15 +156,16 @@ static bool hear_go(struct run *run, struct control *control, bool *done)
     char line[PLAN_TEXT_MAX];
     enum link_result result = control_hear(control, line, false);
 
+    *done = true;
     if (result != LINK_GOOD) {
-        run_fail(run, "the client has gone");
+        run_fail(run, result == LINK_STOPPED ? "interrupted" : "the client has gone");
         return false;
     }
     if (sscanf(line, "go %" SCNx64 " %" SCNx32, &run->peer_address, &run->peer_token) != 2) {
         run_fail(run, "the client could not connect or start");
-        *done = true;
         return false;
     }
+    *done = false;
     /* The client's side of a connection may be complete a little before ours. */
     while (!run_failed(run) && atomic_load(&run->connected) < run->plan.qps && !tool_stopped() &&
            !control_lost(control))
@@ -173,37 +175,47 @@ static bool hear_go(struct run *run, struct control *control, bool *done)
 
 static void say_result(struct run *run, struct control *control)
 {
-    const struct figures *figures = &run->workers[0].figures;
-    uint64_t count = 0, began = figures->began_ns, ended = figures->ended_ns;
+    uint64_t count = 0, began = UINT64_MAX, ended = 0;
     double peak = 0;
 
     for (unsigned i = 0; i < run->plan.threads; i++) {
-        figures = &run->workers[i].figures;
+        const struct figures *figures = &run->workers[i].figures;
+
+        if (figures->count == 0)
+            continue;
         count += figures->count;
         peak += figures->peak;
         began = figures->began_ns < began ? figures->began_ns : began;
         ended = figures->ended_ns > ended ? figures->ended_ns : ended;
     }
-    control_say(control, "result %" PRIu64 " %" PRIu64 " %.0f", count, ended - began, peak);
+    control_say(control, "result %" PRIu64 " %" PRIu64 " %.0f", count, count ? ended - began : 0,
+                peak);
 }
 
 static void carry_out(struct run *run, struct control *control)
 {
     char line[PLAN_TEXT_MAX];
-    bool done = false;
+    bool done = true;
 
     if (!control_say(control, "ready %u %" PRIx64 " %" PRIx32, run->port,
-                     (uint64_t)(uintptr_t)run->memory.data, run->memory.remote) ||
-        !hear_go(run, control, &done) || !run_start(run) || !control_say(control, "started"))
+                     (uint64_t)(uintptr_t)run->memory.data, run->memory.remote)) {
         run_fail(run, "the client has gone");
+    } else if (hear_go(run, control, &done) && run_start(run)) {
+        if (!control_say(control, "started"))
+            run_fail(run, "the client has gone");
+    } else if (!done && !control_lost(control)) { /* it waits to hear "started" */
+        control_say(control, "error %s", run->error);
+    }
     wait_for_end(run, control);
     if (!run_failed(run) && run->plan.verify && run->plan.op == PERF_WRITE &&
         run->plan.mode != PERF_LAT)
         stream_verify_end(run);
     if (run_failed(run))
         meet_part(run); /* so that the client, too, notices */
-    if (!done && control_hear(control, line, false) != LINK_GOOD)
+    if (control_lost(control) || (!done && control_hear(control, line, false) != LINK_GOOD)) {
+        run_fail(run, "the client has gone");
         return;
+    }
     if (run_failed(run))
         control_say(control, "error %s", run->error);
     else
@@ -228,15 +240,16 @@ static void carry_out_conn(struct run *run, struct control *control)
         control_say(control, "result 0 0 0");
 }
 
-static void serve_plan(struct control *control, const struct plan *plan)
+static bool serve_plan(struct control *control, const struct plan *plan)
 {
     char selector[SOFTNDK_ADDRESS_MAX];
     SOCKADDR_INET local;
     ULONG length;
     struct run run;
+    bool good;
 
     if (!local_of(control, &local, &length, selector))
-        return;
+        return false;
     if (!run_open(&run, plan, true, selector) ||
         !(plan->mode == PERF_CONN ? cycles_listen(&run, &local, length)
                                   : meet_listen(&run, meet_event, &local, length)))
@@ -245,10 +258,12 @@ static void serve_plan(struct control *control, const struct plan *plan)
         carry_out_conn(&run, control);
     else
         carry_out(&run, control);
-    if (run_failed(&run))
+    good = !run_failed(&run);
+    if (!good)
         tool_say("%s: %s", control->link.peer, run.error);
     meet_part(&run);
     run_close(&run);
+    return good;
 }
 
 /* ---- clients ---- */
@@ -273,30 +288,48 @@ static void name_peer(struct link *link)
         softndk_address_to_text((const SOCKADDR *)&address, length, link->peer, sizeof(link->peer));
 }
 
-static void serve(NDK_ADAPTER *adapter, NDK_CONNECTOR *connector)
+enum served { STRANGER, SERVED, BADLY_SERVED };
+
+/* False: a run failed, or there was none. */
+static bool serve_plans(struct control *control)
+{
+    char line[PLAN_TEXT_MAX], error[240];
+    bool good = true, any = false;
+    struct plan plan;
+
+    while (control_hear(control, line, true) == LINK_GOOD) {
+        any = true;
+        if (plan_read(line, &plan, error, sizeof(error))) {
+            good = serve_plan(control, &plan) && good;
+            continue;
+        }
+        good = false;
+        tool_say("%s: refused: %s", control->link.peer, error);
+        control_say(control, "error %s", error);
+    }
+    return good && (any || tool_stopped());
+}
+
+static enum served serve(NDK_ADAPTER *adapter, NDK_CONNECTOR *connector)
 {
     struct link_terms terms = {1, 1, NULL, 0};
-    char line[PLAN_TEXT_MAX], error[240];
+    enum served served = BADLY_SERVED;
     struct control control;
-    struct plan plan;
 
     if (!control_open(&control, adapter, connector)) {
         control_close(&control);
-        return;
+        return served;
     }
     name_peer(&control.link);
     if (!is_ours(&control.link)) {
         tool_say("%s: rejected: it is no ndkperf of this version", control.link.peer);
         connector->Dispatch->NdkReject(connector, NULL, 0);
-    } else if (link_accept(&control.link, &terms) == LINK_GOOD) {
-        while (control_hear(&control, line, true) == LINK_GOOD) {
-            if (plan_read(line, &plan, error, sizeof(error)))
-                serve_plan(&control, &plan);
-            else
-                control_say(&control, "error %s", error);
-        }
+        served = STRANGER;
+    } else if (link_accept(&control.link, &terms) == LINK_GOOD && serve_plans(&control)) {
+        served = SERVED;
     }
     control_close(&control);
+    return served;
 }
 
 /* The client that has waited longest. false: none is there. */
@@ -319,20 +352,24 @@ static bool next_client(struct server *server, NDK_ADAPTER **adapter, NDK_CONNEC
     return found;
 }
 
-static void serve_all(struct server *server)
+/* False: the only client that was to come had a run that failed. */
+static bool serve_all(struct server *server)
 {
     NDK_CONNECTOR *connector;
     NDK_ADAPTER *adapter;
 
-    while (!tool_stopped()) {
+    while (!tool_stopped() && !(server->door && atomic_load(&server->door->over))) {
+        enum served served;
+
         if (!next_client(server, &adapter, &connector)) {
-            KeWaitForSingleObject(&server->wake, Executive, KernelMode, FALSE, NULL);
+            KeWaitForSingleObject(server->wake, Executive, KernelMode, FALSE, NULL);
             continue;
         }
-        serve(adapter, connector);
-        if (server->options->once)
-            return;
+        served = serve(adapter, connector);
+        if (server->options->once && served != STRANGER)
+            return served == SERVED;
     }
+    return true;
 }
 
 static void close_all(struct server *server)
@@ -357,24 +394,25 @@ static void close_all(struct server *server)
 int perf_server(const struct perf_options *options, struct perf_door *door)
 {
     struct server *server = calloc(1, sizeof(*server));
-    bool listens;
+    bool good;
 
     if (!server)
         return TOOL_FAILED;
     server->options = options;
     server->door = door;
-    KeInitializeEvent(&server->wake, SynchronizationEvent, FALSE);
+    KeInitializeEvent(&server->own_wake, SynchronizationEvent, FALSE);
+    server->wake = door ? &door->wake : &server->own_wake;
     pthread_mutex_init(&server->lock, NULL);
-    tool_stop_watch(&server->stop, &server->wake);
-    listens =
+    tool_stop_watch(&server->stop, server->wake);
+    good =
         options->address ? listen_on(server, options->address, false) : listen_everywhere(server);
     if (door)
         KeSetEvent(&door->open, IO_NO_INCREMENT, FALSE);
-    if (listens)
-        serve_all(server);
+    if (good)
+        good = serve_all(server);
     close_all(server);
     tool_stop_unwatch(&server->stop);
     pthread_mutex_destroy(&server->lock);
     free(server);
-    return listens ? TOOL_GOOD : TOOL_FAILED;
+    return good ? TOOL_GOOD : TOOL_FAILED;
 }

@@ -73,9 +73,10 @@ static bool post_more(struct perf_qp *qp)
 {
     const struct plan *plan = &qp->worker->run->plan;
     const uint32_t depth = plan->depth, moderation = plan->moderation;
+    const uint64_t allowed = worker_allows(qp);
 
-    while (qp->posted < qp->limit) {
-        uint64_t left = qp->limit - qp->posted, room = depth - (qp->posted - qp->completed);
+    while (qp->posted < allowed) {
+        uint64_t left = allowed - qp->posted, room = depth - (qp->posted - qp->completed);
         uint32_t chain = left < plan->chain ? (uint32_t)left : plan->chain;
 
         if (room < chain)
@@ -84,7 +85,8 @@ static bool post_more(struct perf_qp *qp)
             ULONG flags = chain > 0 ? NDK_OP_FLAG_DEFER : 0;
             NTSTATUS status;
 
-            if (moderation > 1 && (qp->posted + 1) % moderation != 0)
+            /* The last one of the warm-up tells that it is over. */
+            if (moderation > 1 && (qp->posted + 1) % moderation != 0 && qp->posted + 1 != qp->gate)
                 flags |= NDK_OP_FLAG_SILENT_SUCCESS;
             status = post(qp, flags);
             if (status != STATUS_SUCCESS) {
@@ -97,22 +99,20 @@ static bool post_more(struct perf_qp *qp)
     return true;
 }
 
-bool stream_begin(struct worker *worker)
+static bool post_all(struct worker *worker)
 {
-    bool active = plan_is_active(&worker->run->plan, worker->run->server);
-
     for (unsigned i = 0; i < worker->qp_count; i++) {
-        struct perf_qp *qp = &worker->qps[i];
-        uint64_t share = worker->goal / worker->qp_count;
-
-        if (i < worker->goal % worker->qp_count)
-            share++;
-        qp->limit = !active ? 0 : worker->goal == UINT64_MAX ? UINT64_MAX : share;
-        if (!post_more(qp))
+        if (!post_more(&worker->qps[i]))
             return false;
-        perf_settle(qp);
+        perf_settle(&worker->qps[i]);
     }
     return true;
+}
+
+bool stream_begin(struct worker *worker)
+{
+    worker_share(worker, plan_is_active(&worker->run->plan, worker->run->server));
+    return post_all(worker);
 }
 
 static bool received(struct perf_qp *qp, const NDK_RESULT_EX *result)
@@ -202,15 +202,14 @@ bool stream_step(struct worker *worker, const NDK_RESULT_EX *results, ULONG coun
     }
     if (!qp)
         return false;
-    if (worker->done >= worker->look) {
-        worker_count_slow(worker);
-        if (worker->expired) {
-            stop_posting(worker);
-            worker->deadline_ns = 0;
-            worker->expired = false;
-            for (unsigned i = 0; i < worker->qp_count; i++)
-                perf_settle(&worker->qps[i]);
-        }
+    if (worker_look(worker) && !post_all(worker))
+        return true;
+    if (worker->expired) {
+        stop_posting(worker);
+        worker->deadline_ns = 0;
+        worker->expired = false;
+        for (unsigned i = 0; i < worker->qp_count; i++)
+            perf_settle(&worker->qps[i]);
     }
     return go_on(qp);
 }
