@@ -25,7 +25,7 @@ static bool receive_work(struct conn *conn)
         rx_flush(conn);
     switch (state) {
     case CONN_WAIT_FIRST:
-        /* The Reply first, whatever the new shard finds in the socket: out_send() kicks. */
+        /* The Reply first, whatever the new shard finds in the socket; out_send() resumes. */
         if (atomic_load(&conn->out) && !atomic_load(&conn->tx_error) && !RED("conn-reads-first"))
             return false;
         return rx_work(conn);

@@ -517,8 +517,10 @@ static bool out_send(struct conn *conn)
     if (out->then == OUT_ESTABLISHES)
         startup_established(conn);
     free(out);
+    /* What came waits for the Reply. Not received here: who sends it may be in the middle of
+     * another connection's placement. */
     if (!conn->active)
-        conn_kick(&conn->rx.dir, 0); /* what came waits for the Reply */
+        conn_receive_resume(conn);
     return true;
 }
 

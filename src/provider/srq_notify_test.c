@@ -479,8 +479,7 @@ static void creation_in_both_halves(void **state)
                              STATUS_SUCCESS);
         }
     assert_true(pend_set("never"));
-    assert_int_equal(pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &closed),
-                     STATUS_SUCCESS);
+    TEST_CLOSED(&closed, pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &closed));
 }
 
 static void creation_without_memory(void **state)
@@ -506,8 +505,7 @@ static void creation_without_memory(void **state)
         assert_null(srq);
     }
     assert_true(pend_set("never"));
-    assert_int_equal(pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &closed),
-                     STATUS_SUCCESS);
+    TEST_CLOSED(&closed, pd->Dispatch->NdkClosePd(&pd->Header, test_close_done, &closed));
 }
 
 static void an_adapter_without_srqs_says_so(void **state)
