@@ -98,7 +98,7 @@ struct cq {
     _Alignas(64) atomic_uint read; /* entries ever taken; the consumer's side */
     struct cq_ring *read_ring;
     atomic_uint rings; /* in the chain */
-    uint32_t empty_polls;
+    uint32_t empty_polls, busy_polls;
     atomic_bool polled;         /* the consumer moves data by polling, and has not armed since */
     struct engine_group *group; /* progress=inline: the connections that receive here; or NULL */
     struct engine_group *also[CQ_ALSO]; /* groups of receive CQs whose QPs complete requests here */

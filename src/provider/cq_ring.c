@@ -15,6 +15,9 @@
 #define RING_WASTE 4u
 #define RING_SMALL 256u
 
+/* Of so many polls that find results one looks for more. */
+#define CQ_LOOKS 16u
+
 static uint32_t ring_size(ULONG depth)
 {
     uint32_t size = 1;
@@ -80,6 +83,16 @@ static bool cq_empty_poll(struct cq *cq)
     return true;
 }
 
+/* Results are there, from a consumer's thread that moves data by polling: it keeps the lease. One
+ * that always finds some, say of the Sends it posts, still looks now and then: nobody else does. */
+static void cq_busy_poll(struct cq *cq)
+{
+    if (++cq->busy_polls % CQ_LOOKS != 0 || RED("cq-busy-never-looks"))
+        engine_group_polling(cq->group);
+    else
+        cq_progress_poll(cq);
+}
+
 static uint32_t cq_available(struct cq *cq, uint32_t *read)
 {
     uint32_t queued;
@@ -100,7 +113,7 @@ static ULONG cq_take(struct cq *cq, ULONG room, uint32_t *read)
     if (available) {
         cq->empty_polls = 0;
         if (atomic_load_explicit(&cq->polled, memory_order_relaxed) && !engine_in_item())
-            engine_group_polling(cq->group);
+            cq_busy_poll(cq);
     }
     return available < room ? available : room;
 }

@@ -334,6 +334,49 @@ static void what_waited_goes_without_a_poll(void **state)
     }
 }
 
+/* Each poll finds the completion of a Write that was posted before it; what comes is found too. */
+static void a_poller_who_always_finds_something_looks(void **state)
+{
+    struct bed bed;
+    struct end *c = &bed.pair.client, *s = &bed.pair.server;
+    struct pair second;
+    unsigned long long end = test_now_ms() + WAIT_S * 1000;
+    NDK_RESULT_EX result;
+
+    (void)state;
+    bed_open(&bed, INLINE, SIZE, ALL_RIGHTS);
+    memset(&second, 0, sizeof second);
+    end_open(&second.client, INLINE);
+    second.server.adapter = s->adapter;
+    second.server.pd = s->pd;
+    KeInitializeEvent(&second.server.disconnected, NotificationEvent, FALSE);
+    second.server.qp = make_qp_with(&second.server, &s->receive, &s->receive); /* one CQ */
+    listen_on(s->adapter, "127.0.0.1", &second.listening);
+    pair_connect(&second);
+    post_receive(&second.server, &bed.server, 64, &bed);
+    do
+        assert_false(poll_once(&s->receive, &result));
+    while (!leased(&s->receive));
+    stall_all();
+    assert_int_equal(second.client.qp->Dispatch->NdkSend(second.client.qp, c, NULL, 0, 0),
+                     STATUS_SUCCESS);
+    for (result.Type = NdkOperationTypeWrite; result.Type == NdkOperationTypeWrite;) {
+        assert_int_equal(
+            second.server.qp->Dispatch->NdkWrite(second.server.qp, s, NULL, 0, 0, 0, 0),
+            STATUS_SUCCESS);
+        if (!poll_once(&s->receive, &result))
+            test_fail("a Write has not completed at once");
+        if (test_now_ms() > end)
+            test_fail("what came is not found");
+    }
+    assert_int_equal(result.Type, NdkOperationTypeReceive);
+    go_on();
+    second.server.adapter = NULL; /* of the first one */
+    second.server.pd = NULL;
+    pair_close(&second);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +387,7 @@ int main(void)
         cmocka_unit_test(an_end_goes_on_beside_polls),
         cmocka_unit_test(what_waited_goes_with_the_next_poll),
         cmocka_unit_test(what_waited_goes_without_a_poll),
+        cmocka_unit_test(a_poller_who_always_finds_something_looks),
     };
 
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
