@@ -22,17 +22,12 @@ columns are labels, else the first alone. The list is tests/connection_cells.lis
 
 import argparse
 import collections
-import importlib.util
-import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "status_tests", pathlib.Path(__file__).with_name("check-status-tests.py"))
-status_tests = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(status_tests)
-ROOT = status_tests.ROOT
+from checks import ROOT, load
+status_tests = load("check-status-tests.py")
 PAGE = ROOT / "docs/connections.md"
 LIST = ROOT / "tests/connection_cells.list"
 DOCUMENT = ROOT / "docs/connection-tests.md"
@@ -183,8 +178,7 @@ def main():
     report.check(DOCUMENT.exists() and DOCUMENT.read_text(encoding="utf-8") == text,
                  "docs/connection-tests.md is out of date: "
                  "python3 tests/check-connection-cells.py --write")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

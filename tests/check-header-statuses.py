@@ -19,12 +19,12 @@ import argparse
 import collections
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(os.environ.get("SOFTNDK_SOURCE_DIR") or pathlib.Path(__file__).parents[1])
+sys.dont_write_bytecode = True
+from checks import ROOT, Report
 
 HOW = {"INLINE": "inline", "BOTH": "both", "ASYNC_POSSIBLE": "async-possible"}
 MODEL = {
@@ -40,21 +40,6 @@ IRQL = {"DISPATCH": "<= DISPATCH_LEVEL", "PASSIVE": "= PASSIVE_LEVEL"}
 
 Function = collections.namedtuple("Function", "name type slot section irql since model statuses")
 Status = collections.namedtuple("Status", "name how when")
-
-
-class Report:
-    def __init__(self):
-        self.checks = 0
-        self.failed = 0
-
-    def check(self, good, text):
-        self.checks += 1
-        if not good:
-            self.failed += 1
-            print(f"FAIL {text}")
-
-    def equal(self, have, want, text):
-        self.check(have == want, f"{text}: have {have!r}, need {want!r}")
 
 
 def table_rows(text):
@@ -239,8 +224,7 @@ def main():
         check_program(report, functions, program)
     else:
         print("notice: no ndkstatus to ask (--program), its answers are unchecked")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(os.environ.get("SOFTNDK_SOURCE_DIR") or pathlib.Path(__file__).parents[1])
-BUILD = pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR") or ROOT / "build")
+sys.dont_write_bytecode = True
+from checks import BUILD, ROOT
 CC = os.environ.get("CC", "cc")
 FLAGS = ["-std=gnu11", "-fms-extensions", "-fshort-wchar", "-Wall", "-Werror", "-Wno-unused-value"]
 INCLUDES = [f"-I{ROOT}/include/{d}" for d in ("softndk", "ndk", "nt")]

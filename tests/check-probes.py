@@ -13,28 +13,16 @@ The build directory is SOFTNDK_BUILD_DIR or build/. Prints what differs, one lin
 """
 
 import collections
-import importlib.util
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-ROOT = header_statuses.ROOT
-BUILD = pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build"))
+from checks import BUILD, ROOT, Report, skip
 LIBRARY = BUILD / "lib/libsoftndk.so"
 DOCUMENT = ROOT / "docs/probes.md"
-
-
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(77)
 
 
 def documented(report):
@@ -73,7 +61,7 @@ def main():
         skip("readelf is missing (binutils)")
     if not LIBRARY.exists():
         skip(f"{LIBRARY} is not built")
-    report = header_statuses.Report()
+    report = Report()
     told = documented(report)
     there = built()
     report.check(len(told) > 0, f"{DOCUMENT.name}: no row was understood")
@@ -89,8 +77,7 @@ def main():
                   f"need {len(arguments)}: {', '.join(arguments)}")
     for name in there:
         report.check(name in told, f"{name}: in {LIBRARY.name}, but no row of {DOCUMENT.name}")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

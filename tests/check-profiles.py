@@ -16,7 +16,6 @@ then `N checks, M failed`; exit status 1 if any failed.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import pathlib
@@ -25,11 +24,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-ROOT = header_statuses.ROOT
+from checks import ROOT, Report
 DOCUMENT = ROOT / "docs/profiles.md"
 NOT_TOLD = {"AdapterFlags", "UnknownAdapterFlags"}
 
@@ -86,7 +81,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path,
                         default=pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build")))
     build = parser.parse_args().build
-    report = header_statuses.Report()
+    report = Report()
     text = DOCUMENT.read_text(encoding="utf-8")
 
     advertised, columns = table(text, "What each advertises")
@@ -122,8 +117,7 @@ def main():
                          f"{profile}: {key} stands in no table")
     for name, cells in {**advertised, **others}.items():
         check_proof(report, name, cells[-1])
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

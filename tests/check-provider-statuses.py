@@ -21,17 +21,12 @@ Prints what differs, one line each, then `N checks, M failed`; exit status 1 if 
 """
 
 import argparse
-import importlib.util
-import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-ROOT = header_statuses.ROOT
+from checks import ROOT, Report, load
+header_statuses = load("check-header-statuses.py")
 
 CONNECT = {"NdkConnect", "NdkConnectWithSharedEndpoint"}
 COMPLETE = {"NdkCompleteConnect", "NdkCompleteConnectEx"}
@@ -281,7 +276,7 @@ def main():
     parser.add_argument("-v", action="store_true", help="print what each function returns")
     arguments = parser.parse_args()
 
-    report = header_statuses.Report()
+    report = Report()
     functions, _ = header_statuses.read_table()
     rows = {f.name: {s.name: s for s in f.statuses} for f in functions.values()}
     by_type = {f.type: f.name for f in functions.values()}
@@ -309,8 +304,7 @@ def main():
             if row.how.endswith("*"):
                 report.check(row.name in have, f"{name}: nothing returns {row.name}, a row of ours")
     check_pairs(report, sources, rows)
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

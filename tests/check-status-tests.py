@@ -32,7 +32,6 @@ Prints what is wrong, one line each, then `N checks, M failed`; exit status 1 if
 
 import argparse
 import collections
-import importlib.util
 import json
 import os
 import pathlib
@@ -41,19 +40,10 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-
-
-def load(name):
-    path = pathlib.Path(__file__).with_name(name)
-    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from checks import ROOT, Report, load
 
 header_statuses = load("check-header-statuses.py")
 provider_statuses = load("check-provider-statuses.py")
-ROOT = header_statuses.ROOT
 DOCUMENT = ROOT / "docs/statuses.md"
 
 # Which functions post the requests of a kind.
@@ -315,7 +305,7 @@ def main():
     data = json.loads(subprocess.run([program, "--json"], capture_output=True, text=True,
                                      timeout=60, check=True).stdout)
     functions = [completions(data)] + data["functions"]
-    report = header_statuses.Report()
+    report = Report()
     lines = read_lists(report)
     if arguments.missing is not None:
         for function in functions:
@@ -332,8 +322,7 @@ def main():
         DOCUMENT.write_text(text, encoding="utf-8")
     report.check(DOCUMENT.read_text(encoding="utf-8") == text,
                  "docs/statuses.md is out of date: python3 tests/check-status-tests.py --write")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

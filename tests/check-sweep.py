@@ -28,25 +28,14 @@ Prints what is wrong, one line each, then `N checks, M failed`; exit status 1 if
 
 import argparse
 import collections
-import importlib.util
-import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-
-
-def load(name):
-    path = pathlib.Path(__file__).with_name(name)
-    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from checks import ROOT, Report, load
 
 header_statuses = load("check-header-statuses.py")
 provider_statuses = load("check-provider-statuses.py")
-ROOT = header_statuses.ROOT
 LIST = ROOT / "tests/sweep.list"
 
 ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup",
@@ -167,7 +156,7 @@ def main():
     parser.add_argument("-v", action="store_true", help="print the ways to the allocations")
     arguments = parser.parse_args()
 
-    report = header_statuses.Report()
+    report = Report()
     lines = read_list(report)
     scenarios = read_scenarios()
     code = Code(p for p in sorted((ROOT / "src").rglob("*.[ch]")) if not p.stem.endswith("_test"))
@@ -197,8 +186,7 @@ def main():
                                    f"{' > '.join(ways[0]) if ways else ''}")
         elif mine:
             report.check(ways, f"{name}: reaches no allocation: say why instead of a scenario")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

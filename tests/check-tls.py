@@ -11,32 +11,24 @@ The build directory is SOFTNDK_BUILD_DIR or build/. Prints what is wrong, one li
 """
 
 import ctypes
-import importlib.util
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-LIBRARY = pathlib.Path(os.environ.get("SOFTNDK_BUILD_DIR", header_statuses.ROOT / "build"),
-                       "lib/libsoftndk.so")
+from checks import BUILD, Report, skip
+LIBRARY = BUILD / "lib/libsoftndk.so"
 MOST = 512 # what is larger goes to os_thread_memory()
 
 
 def main():
     if not shutil.which("readelf"):
-        print("skipped: readelf is missing (binutils)")
-        return 77
+        skip("readelf is missing (binutils)")
     if not LIBRARY.exists():
-        print(f"skipped: {LIBRARY} is not built")
-        return 77
-    report = header_statuses.Report()
+        skip(f"{LIBRARY} is not built")
+    report = Report()
     headers = subprocess.run(["readelf", "--wide", "--segments", LIBRARY], check=True, text=True,
                              stdout=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"}).stdout
     tls = re.search(r"^  TLS +0x\w+ 0x\w+ 0x\w+ 0x\w+ (0x\w+)", headers, re.MULTILINE)
@@ -50,8 +42,7 @@ def main():
         report.check(loaded.softndk_version_string() != b"", "the version is empty")
     except OSError as error:
         report.check(False, f"{LIBRARY.name} cannot be loaded: {error}")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

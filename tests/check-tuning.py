@@ -10,7 +10,6 @@ SOFTNDK_BUILD_DIR or build/. Prints what differs, one line each, then `N checks,
 status 1 if any failed.
 """
 
-import importlib.util
 import os
 import pathlib
 import re
@@ -18,11 +17,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-ROOT = header_statuses.ROOT
+from checks import ROOT, Report
 DOCUMENT = ROOT / "docs/tuning.md"
 COLUMNS = ["Option", "Default", "Range", "Why this default", "Effect"]
 
@@ -73,7 +68,7 @@ def options(build):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
                          os.environ.get("SOFTNDK_BUILD_DIR", ROOT / "build"))
-    report = header_statuses.Report()
+    report = Report()
     told = rows(report)
     there = options(build)
     report.check(len(there) > 0, "ndkinfo --options was not understood")
@@ -86,8 +81,7 @@ def main():
             report.check(told[name][1] == want, f"{name}: have range \"{told[name][1]}\", need \"{want}\"")
     for name in told:
         report.check(name in there, f"{name} is no option")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

@@ -22,17 +22,11 @@ Prints what is wrong, one line each, then `N checks, M failed`; exit status 1 if
 
 import argparse
 import collections
-import importlib.util
-import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location(
-    "header_statuses", pathlib.Path(__file__).with_name("check-header-statuses.py"))
-header_statuses = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(header_statuses)
-ROOT = header_statuses.ROOT
+from checks import ROOT, Report
 LIST = ROOT / "tests/wire_rows.list"
 DOCUMENT = ROOT / "docs/wire-conformance.md"
 LAST = {"W": 121, "M": 99}
@@ -168,7 +162,7 @@ def main():
     parser.add_argument("--missing", action="store_true", help="print the rows without a test")
     parser.add_argument("--fill", action="store_true", help="write the tests found into the list")
     arguments = parser.parse_args()
-    report = header_statuses.Report()
+    report = Report()
     tests = read_tests()
     rows = read_list(report)
     if arguments.fill:
@@ -184,8 +178,7 @@ def main():
         DOCUMENT.write_text(text, encoding="utf-8")
     report.check(DOCUMENT.exists() and DOCUMENT.read_text(encoding="utf-8") == text,
                  "docs/wire-conformance.md is out of date: python3 tests/check-wire-rows.py --write")
-    print(f"{report.checks} checks, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.close()
 
 
 if __name__ == "__main__":

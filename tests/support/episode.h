@@ -15,7 +15,7 @@
 
 #include "ends.h"
 
-#define PATIENCE_S 60u
+#define PATIENCE_S 40u
 #define REQUESTS   160 /* of one queue in one episode */
 #define BUFFER     65536u
 

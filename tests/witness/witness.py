@@ -17,7 +17,6 @@ Takes some minutes, so it is no part of `make check`; `make witness` runs it.
 import argparse
 import collections
 import concurrent.futures
-import importlib.util
 import os
 import pathlib
 import re
@@ -27,6 +26,9 @@ import sys
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from checks import load
+
 SKIPPED = 77
 
 WITNESS_H = """\
@@ -68,14 +70,6 @@ CALLBACKS = [
      "            };\n"
      '            witness("WorkCompletion", c->status, kinds[c->op]);\n'),
 ]
-
-
-def load(name):
-    path = ROOT / "tests" / name
-    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 status_tests = load("check-status-tests.py")
