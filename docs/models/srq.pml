@@ -54,7 +54,7 @@ inline grant()
 	fi
 }
 
-inline resume()		/* conn_receive_resume(wake) */
+inline resume()		/* conn_resume(wake) */
 {
 	if
 	:: wake == NOBODY

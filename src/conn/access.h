@@ -30,7 +30,6 @@ enum access_result {
 struct access {
     void *slot;   /* the token slot that is held, or NULL (privileged token: nothing to hold) */
     void *region; /* opaque to the holder */
-    uint64_t address;
     /* Where the process has the octets [first, first + length) of what is held, when it has them in
      * one piece; otherwise host is NULL. */
     uint8_t *host;

@@ -25,7 +25,7 @@ static bool receive_work(struct conn *conn)
         rx_flush(conn);
     switch (state) {
     case CONN_WAIT_FIRST:
-        /* The Reply first, whatever the new shard finds in the socket; out_send() resumes. */
+        /* The Reply first, whatever the new shard finds in the socket; out_send() kicks. */
         if (atomic_load(&conn->out) && !atomic_load(&conn->tx_error) && !RED("conn-reads-first"))
             return false;
         return rx_work(conn);
@@ -450,12 +450,11 @@ void conn_local_done(struct conn *conn, struct conn_wr *wr, NTSTATUS status)
     }
     os_mutex_unlock(&conn->lock);
     atomic_store(&conn->local_over, true);
-    conn_kick(&conn->tx.dir, 0);
+    /* Who ended the last access may be placing what another connection received. */
+    conn_resume(conn);
 }
 
-/* The caller may be in the middle of another connection's placement, with this thread's staging
- * area in use: so never received on from here. */
-void conn_receive_resume(struct conn *conn)
+void conn_resume(struct conn *conn)
 {
     if (atomic_exchange(&conn->resume_queued, true))
         return;
@@ -466,7 +465,7 @@ void conn_receive_resume(struct conn *conn)
 void conn_invalidated(struct conn *conn)
 {
     atomic_store(&conn->invalidated, true);
-    conn_receive_resume(conn);
+    conn_resume(conn);
 }
 
 static void resume_run(struct engine_work *work)
@@ -474,6 +473,7 @@ static void resume_run(struct engine_work *work)
     struct conn *conn = (struct conn *)(void *)((char *)work - offsetof(struct conn, resume));
 
     atomic_store(&conn->resume_queued, false);
+    conn_kick(&conn->tx.dir, 0);
     conn_kick(&conn->rx.dir, 0);
     conn_unref(conn);
 }

@@ -54,7 +54,7 @@ struct conn_ops {
      * done. pending is set when accesses are in progress: conn_invalidated() follows. */
     enum access_result (*invalidate)(void *qp, uint32_t token, bool remote, bool *pending);
     /* The receive queue is empty: has the next receive of a shared queue put there. False: there is
-     * none. With wait, conn_receive_resume() is called when it is this connection's turn, until it
+     * none. With wait, conn_resume() is called when it is this connection's turn, until it
      * takes, asks without wait, or stop_waiting(). The receive owner; no lock. */
     bool (*take_receive)(void *qp, bool wait);
     void (*stop_waiting)(void *qp);
@@ -145,9 +145,10 @@ bool conn_post_kick(struct conn *conn);
 /* A receive was pushed; cheap when nobody waits for it. False as above. */
 bool conn_receive_kick(struct conn *conn);
 void conn_late_flush(struct conn *conn);
-/* The receive owner has something to look at again: on the home shard. The caller holds a reference
- * and any locks. */
-void conn_receive_resume(struct conn *conn);
+/* Both owners look again, on the home shard: for callers who may be in the middle of another
+ * connection's placement, with this thread's staging area in use. The caller holds a reference and
+ * any locks. */
+void conn_resume(struct conn *conn);
 /* The consumer's poll found nothing: this thread looks at the connections in the group, moves what
  * is there, and takes the wake-ups for it from their shard until engine_group_return(). Runs no
  * callback. True: something was there. Not on a shard's thread. */

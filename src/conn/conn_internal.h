@@ -112,7 +112,7 @@ struct conn_answer {
 /* What the completion of a Send or Write promises (meaning.c); see docs/completions.md. */
 enum conn_meaning { MEANING_LOCAL, MEANING_PLACED, MEANING_ACKED };
 
-struct conn_batch; /* tx.c */
+struct conn_batch; /* tx_batch.h */
 
 /*
  * The region of the last small payload, held on: the next one is mostly of the same, and is then
@@ -271,7 +271,7 @@ struct conn {
     atomic_bool invalidated; /* what the receive owner waits for is over */
     atomic_bool held;        /* the receive owner waits for a receive to be posted here */
     atomic_bool resume_queued;
-    struct engine_work resume; /* the home shard receives on: conn_receive_resume() */
+    struct engine_work resume; /* conn_resume() */
     atomic_bool poke_queued;
     struct engine_work poke; /* the home shard looks at an ending socket that a poller saw ready */
     _Atomic(struct conn_out *) out;

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * The transmit owner: gathers FPDUs of several requests and answers into one system call.
+ * The transmit owner: sends the FPDUs of several requests and answers with one system call each
+ * batch, which tx_build.c makes on this stack.
  *
- * A batch is built on the stack: headers, trailers and small payload in an arena, large payload by
- * reference into the consumer's memory, which is held (it cannot be invalidated) until TCP took the
- * octets. What TCP does not take stays encoded: the batch moves to the heap and goes on from there
- * when the socket takes octets again; nothing is encoded or checksummed twice.
- *
- * Order: requests in posting order; answers (Read Responses) in the order of their requests; the
- * two alternate by message and never mix within one. A request is complete (`local`) once TCP took
- * its last octet. With CRC on, answers are sent from a snapshot, since their source may change
- * between checksum and transmission; without, what of an answer TCP did not take is copied before
- * the call returns, so that no peer can hold a region of ours by not reading.
+ * What TCP does not take stays encoded: the batch moves to the heap and goes on from there when the
+ * socket takes octets again; nothing is encoded or checksummed twice. A request is complete
+ * (`local`) once TCP took its last octet. Without CRC, what of an answer TCP did not take is copied
+ * before the call returns, so that no peer can hold a region of ours by not reading.
  */
 #include <ntstatus.h>
 #include <stdlib.h>
@@ -21,357 +16,7 @@
 #include "base/usdt.h"
 #include "conn/tx_batch.h"
 
-#define TX_HELPINGS    8
-#define MULPDU_READ_US 10000u
-
-static uint32_t mulpdu(struct conn *conn, bool large)
-{
-    struct conn_tx *tx = &conn->tx;
-
-    if (tx->mulpdu == 0 || (large && os_now_us() - tx->mulpdu_at_us > MULPDU_READ_US)) {
-        int mss = os_tcp_mss(conn->fd);
-
-        tx->mulpdu = iwarp_fpdu_mulpdu(mss > 0 ? (uint32_t)mss : 536);
-        if (conn->options->fpdu_max && conn->options->fpdu_max < tx->mulpdu &&
-            !RED("tx-fpdu-max-ignored"))
-            tx->mulpdu = conn->options->fpdu_max < IWARP_MULPDU_MIN ? IWARP_MULPDU_MIN
-                                                                    : conn->options->fpdu_max;
-        tx->mulpdu_at_us = os_now_us();
-    }
-    return tx->mulpdu;
-}
-
-/* ---- requests ------------------------------------------------------------------------------- */
-
-/* Finishes the current request without sending (more of) it. */
-static void request_fail(struct conn *conn, NTSTATUS status)
-{
-    struct conn_tx *tx = &conn->tx;
-
-    conn_queue_finish(conn->initiator, tx->wr, status, 0);
-    conn_queue_advance(conn->initiator);
-    tx->wr = NULL;
-    atomic_store(&conn->requests_failed, true);
-    conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
-    /* A message cut off in the middle, or one that cannot be sent: the stream is of no further use;
-     * what was completed before still arrives. */
-    conn_end_terminate(conn, IWARP_ERR_RDMAP_LOCAL, NULL, 0);
-}
-
-static enum access_result request_payload(struct conn *conn, struct conn_batch *b,
-                                          struct tx_frame *f, uint32_t length)
-{
-    struct conn_tx *tx = &conn->tx;
-    const struct conn_wr *wr = tx->wr;
-
-    if (wr->flags & CONN_WR_INLINE) {
-        if (length) {
-            uint8_t *copy;
-
-            if (length <= COPY_MAX) {
-                copy = tx_batch_take(b, length);
-                memcpy(copy, wr->octets + tx->offset, length);
-            } else {
-                copy = (uint8_t *)(uintptr_t)(wr->octets + tx->offset);
-                tx_batch_reference(b, copy, length, false);
-            }
-            tx_frame_add(f, copy, length);
-        }
-        return ACCESS_OK;
-    }
-    while (length) {
-        const struct conn_sge *s = &wr->sge[tx->sge];
-        uint32_t room = s->length - tx->sge_offset;
-        uint32_t n = length < room ? length : room;
-        enum access_result result;
-
-        result = tx_batch_payload(conn, b, f, s->token, s->address + tx->sge_offset, n,
-                                  ACCESS_LOCAL_READ, false);
-        if (result != ACCESS_OK)
-            return result;
-        length -= n;
-        tx->sge_offset += n;
-        if (tx->sge_offset == s->length) {
-            tx->sge++;
-            tx->sge_offset = 0;
-        }
-    }
-    return ACCESS_OK;
-}
-
-/* The header of the current Send's or Write's next segment, n octets of payload. */
-static size_t segment_header(struct conn *conn, uint8_t *header, uint32_t n, bool last,
-                             unsigned *opcode)
-{
-    struct conn_tx *tx = &conn->tx;
-    const struct conn_wr *wr = tx->wr;
-    bool invalidate = (wr->flags & CONN_WR_INVALIDATE) != 0;
-
-    if (wr->op == CONN_OP_WRITE) {
-        tx->msn = 0;
-        *opcode = IWARP_OP_WRITE;
-        return iwarp_rdmap_put_write(header, wr->token, wr->remote_address + tx->offset, n, last);
-    }
-    if (tx->offset == 0)
-        tx->msn = iwarp_track_tx_take(&tx->track, IWARP_QN_SEND);
-    *opcode = iwarp_opcode_send((wr->flags & CONN_WR_SOLICIT) != 0, invalidate);
-    return iwarp_rdmap_put_send(header, *opcode, invalidate ? wr->token : 0, tx->msn, tx->offset, n,
-                                last);
-}
-
-/* The current request is in the batch to its last octet. */
-static void request_close(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-
-    b->marks[b->mark_count++] =
-        (struct batch_mark){.end = b->octets, .wr = tx->wr, .frames = tx->frames, .complete = true};
-    conn_queue_advance(conn->initiator);
-    tx->wr = NULL;
-}
-
-/* All octets of a small message. */
-static enum access_result small_copy(struct conn *conn, struct conn_batch *b, uint8_t *at)
-{
-    const struct conn_wr *wr = conn->tx.wr;
-
-    if (wr->flags & CONN_WR_INLINE) {
-        memcpy(at, wr->octets, wr->length);
-        return ACCESS_OK;
-    }
-    for (unsigned i = 0; i < wr->sge_count; i++) {
-        const struct conn_sge *s = &wr->sge[i];
-        enum access_result result;
-
-        if (s->length == 0)
-            continue;
-        result =
-            conn_reuse_get(conn, &b->reuse, s->token, s->address, s->length, ACCESS_LOCAL_READ, at);
-        if (result != ACCESS_OK)
-            return result;
-        at += s->length;
-    }
-    return ACCESS_OK;
-}
-
-/* Is the current request such a message, and nothing of it sent? */
-static bool is_small(struct conn *conn)
-{
-    const struct conn_wr *wr = conn->tx.wr;
-
-    return conn->tx.offset == 0 && wr->length <= COPY_MAX &&
-           wr->length <= iwarp_ddp_payload_max(mulpdu(conn, false), wr->op == CONN_OP_WRITE);
-}
-
-/*
- * The current request, a message so small that its one FPDU is written into the arena as a whole:
- * what rates of messages consist of, so it takes the shortest way. False: as segment_add().
- */
-static bool small_add(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-    uint32_t n = tx->wr->length, ulpdu;
-    uint8_t *frame = b->arena + b->arena_used;
-    unsigned opcode;
-    size_t used = segment_header(conn, frame, n, true, &opcode);
-
-    if (small_copy(conn, b, frame + used) != ACCESS_OK)
-        return false; /* nothing is in the batch yet */
-    used += n;
-    ulpdu = (uint32_t)used - IWARP_FPDU_LENGTH_LEN;
-    used += iwarp_fpdu_put_trailer_state(frame + used, ulpdu, conn->crc,
-                                         conn->crc ? iwarp_crc32c(iwarp_crc32c_init(), frame, used)
-                                                   : 0);
-    tx_batch_take(b, used);
-    b->ends[b->frame_count++] = b->octets;
-    tx->frames++;
-    USDT(transmit, conn, tx->wr->context, opcode, tx->msn, n, true);
-    request_close(conn, b);
-    return true;
-}
-
-/* One segment of the current Send or Write. False: it failed and the connection ends. */
-static bool segment_add(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-    struct conn_wr *wr = tx->wr;
-    bool tagged = wr->op == CONN_OP_WRITE;
-    uint32_t left = wr->length - tx->offset;
-    uint32_t max = iwarp_ddp_payload_max(mulpdu(conn, left > tx->mulpdu), tagged);
-    uint32_t n = left < max ? left : max;
-    bool last = n == left;
-    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
-    struct tx_point point = tx_batch_point(b);
-    uint8_t *header = b->arena + b->arena_used;
-    unsigned opcode;
-    size_t header_len = segment_header(conn, header, n, last, &opcode);
-
-    tx_batch_take(b, header_len);
-    tx_frame_add(&f, header, header_len);
-    if (request_payload(conn, b, &f, n) != ACCESS_OK) {
-        tx_batch_back(b, point);
-        return false;
-    }
-    tx_frame_close(conn, b, &f, (tagged ? IWARP_TAGGED_LEN : IWARP_UNTAGGED_LEN) + n);
-    USDT(transmit, conn, wr->context, opcode, tx->msn, n, last);
-    tx->offset += n;
-    if (last)
-        request_close(conn, b);
-    return true;
-}
-
-static void read_add(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-    struct conn_wr *wr = tx->wr;
-    unsigned opened = atomic_load(&conn->reads_opened);
-    struct conn_read *read = &conn->reads[opened & conn->read_mask];
-    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
-    uint8_t *header = b->arena + b->arena_used;
-    uint32_t msn = iwarp_track_tx_take(&tx->track, IWARP_QN_READ_REQUEST);
-    size_t n;
-
-    /* The sink is ours alone: a token that names nothing but this Read. */
-    read->wr = wr;
-    read->request.sink_stag = 0x80000000u | (++tx->read_serial & 0x7fffffu) << 8 | 0x52u;
-    read->request.sink_to = wr->sge_count ? wr->sge[0].address : 0;
-    read->request.size = wr->length;
-    read->request.source_stag = wr->token;
-    read->request.source_to = wr->remote_address;
-    n = iwarp_rdmap_put_read_request(header, msn, &read->request);
-    tx_batch_take(b, n);
-    tx_frame_add(&f, header, n);
-    tx_frame_close(conn, b, &f, IWARP_READ_ULPDU_LEN);
-    USDT(transmit, conn, wr->context, IWARP_OP_READ_REQUEST, msn, wr->length, true);
-    conn_queue_advance(conn->initiator);
-    tx->wr = NULL;
-    atomic_store(&conn->reads_opened, opened + 1);
-}
-
-/* A bind, fast-register or invalidate, carried out at its place in the order. */
-static void local_run(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-    struct conn_wr *wr = tx->wr;
-    NTSTATUS status;
-
-    conn_reuse_drop(conn, &b->reuse); /* an invalidation would wait for it */
-    /* Taken first: one that pends may be finished and retired by another thread at once. */
-    conn_queue_advance(conn->initiator);
-    tx->wr = NULL;
-    status = conn->ops->local(conn->qp, wr);
-    if (status == STATUS_PENDING) {
-        tx->local_waiting = true;
-        return;
-    }
-    if (!NT_SUCCESS(status)) {
-        conn_queue_finish(conn->initiator, wr, status, 0);
-        atomic_store(&conn->requests_failed, true);
-        tx->end_after_batch = true;
-        return;
-    }
-    b->marks[b->mark_count++] = (struct batch_mark){.end = b->octets, .wr = wr, .complete = true};
-}
-
-/* The next request's turn: false when there is none, or it must wait, or the connection ends. */
-static bool request_turn(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-
-    if (tx->local_waiting || tx->end_after_batch)
-        return false;
-    if (!tx->wr) {
-        uint32_t open, limit = RED("read_limit_ignored") ? UINT32_MAX : conn->read_limit;
-
-        tx->wr = conn_queue_peek(conn->initiator);
-        if (!tx->wr)
-            return false;
-        open = atomic_load(&conn->reads_opened) - atomic_load(&conn->reads_done);
-        /* Looked at after reads_done: a Read that failed sets it first, and counts as done then. */
-        if (atomic_load(&conn->requests_failed)) {
-            tx->wr = NULL;
-            return false;
-        }
-        if (((tx->wr->flags & CONN_WR_FENCE) && open && !RED("fence_ignored")) ||
-            (tx->wr->op == CONN_OP_READ && open >= limit)) {
-            tx->wr = NULL; /* a finished Read kicks us */
-            return false;
-        }
-        tx->offset = tx->sge = tx->sge_offset = 0;
-    }
-    switch (tx->wr->op) {
-    case CONN_OP_SEND:
-    case CONN_OP_WRITE:
-        if (!(is_small(conn) ? small_add(conn, b) : segment_add(conn, b))) {
-            tx->request_failed = true;
-            return false;
-        }
-        return true;
-    case CONN_OP_READ:
-        read_add(conn, b);
-        return true;
-    default:
-        local_run(conn, b);
-        return true;
-    }
-}
-
-/* ---- answers -------------------------------------------------------------------------------- */
-
-/* The next segment of the oldest answer; false when there is none or it failed. */
-static bool answer_turn(struct conn *conn, struct conn_batch *b)
-{
-    struct conn_tx *tx = &conn->tx;
-    unsigned out = atomic_load(&conn->answers_out) + tx->answers_encoded;
-    struct conn_answer *answer;
-    struct tx_frame f = {.crc = iwarp_crc32c_init(), .with_crc = conn->crc};
-    struct tx_point point = tx_batch_point(b);
-    enum access_result result = ACCESS_OK;
-    uint32_t left, max, n;
-    uint8_t *header;
-
-    /* Behind our FIN the peer's Reads get nothing more: it has seen that. */
-    if (out == atomic_load(&conn->answers_in) || atomic_load(&conn->fin_sent))
-        return false;
-    answer = &conn->answers[out & conn->answer_mask];
-    left = answer->request.size - tx->answer_done;
-    max = iwarp_ddp_payload_max(mulpdu(conn, left > tx->mulpdu), true);
-    n = left < max ? left : max;
-    if (tx->answer_done == 0 && n < left) {
-        /* The whole range must be good before its first octet leaves. */
-        struct os_iov pieces[1];
-        struct access hold;
-        int count = 0;
-
-        result = conn->ops->map(conn->qp, answer->request.source_stag, answer->request.source_to,
-                                left, ACCESS_REMOTE_READ, &hold, pieces, &count);
-        if (result == ACCESS_OK)
-            conn->ops->unmap(conn->qp, &hold);
-    }
-    header = b->arena + b->arena_used;
-    tx_batch_take(b, iwarp_rdmap_put_read_response(header, answer->request.sink_stag,
-                                                   answer->request.sink_to + tx->answer_done, n,
-                                                   n == left));
-    tx_frame_add(&f, header, IWARP_FPDU_TAGGED_LEN);
-    if (result == ACCESS_OK)
-        result = tx_batch_payload(conn, b, &f, answer->request.source_stag,
-                                  answer->request.source_to + tx->answer_done, n,
-                                  ACCESS_REMOTE_READ, true);
-    if (result != ACCESS_OK) {
-        tx_batch_back(b, point);
-        tx->answer_error = conn_error_from_read(result);
-        return false;
-    }
-    tx_frame_close(conn, b, &f, IWARP_TAGGED_LEN + n);
-    USDT(transmit, conn, NULL, IWARP_OP_READ_RESPONSE, answer->msn, n, n == left);
-    tx->answer_done += n;
-    if (tx->answer_done == answer->request.size) {
-        tx->answer_done = 0;
-        tx->answers_encoded++;
-        b->marks[b->mark_count++] = (struct batch_mark){.end = b->octets, .wr = NULL};
-    }
-    return true;
-}
+#define TX_HELPINGS 8
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -517,10 +162,8 @@ static bool out_send(struct conn *conn)
     if (out->then == OUT_ESTABLISHES)
         startup_established(conn);
     free(out);
-    /* What came waits for the Reply. Not received here: who sends it may be in the middle of
-     * another connection's placement. */
     if (!conn->active)
-        conn_receive_resume(conn);
+        conn_kick(&conn->rx.dir, 0); /* what came waits for the Reply */
     return true;
 }
 
@@ -578,35 +221,19 @@ static void fin_send(struct conn *conn)
     conn_end_kick(conn);
 }
 
-/* Builds one batch. False: there was nothing to send. */
-static bool batch_build(struct conn *conn, struct conn_batch *b)
+/* Finishes the current request without sending (more of) it. */
+static void request_fail(struct conn *conn, NTSTATUS status)
 {
     struct conn_tx *tx = &conn->tx;
-    size_t limit = conn->crc ? BATCH_OCTETS_CRC : BATCH_OCTETS;
 
-    tx_batch_init(b);
-    if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) == NUDGE_DUE)
-        nudge_add(conn, b);
-    while (!tx_batch_full(b, limit)) {
-        bool progressed;
-
-        if (tx->answer_error != IWARP_NO_ERROR || tx->request_failed)
-            break;
-        /* A message that has begun goes on; between messages the two sides take turns. */
-        if (tx->answer_done)
-            progressed = answer_turn(conn, b);
-        else if (tx->wr && tx->offset)
-            progressed = request_turn(conn, b);
-        else if (tx->answer_turn)
-            progressed = answer_turn(conn, b) || request_turn(conn, b);
-        else
-            progressed = request_turn(conn, b) || answer_turn(conn, b);
-        if (!progressed)
-            break;
-        tx->answer_turn = !tx->answer_turn;
-    }
-    conn_reuse_drop(conn, &b->reuse);
-    return b->octets != 0 || b->mark_count != 0;
+    conn_queue_finish(conn->initiator, tx->wr, status, 0);
+    conn_queue_advance(conn->initiator);
+    tx->wr = NULL;
+    atomic_store(&conn->requests_failed, true);
+    conn_queue_retire(conn->initiator, conn->ops->complete_requests, conn->qp);
+    /* A message cut off in the middle, or one that cannot be sent: the stream is of no further use;
+     * what was completed before still arrives. */
+    conn_end_terminate(conn, IWARP_ERR_RDMAP_LOCAL, NULL, 0);
 }
 
 /* After the batch was sent: what was found wrong while building it. */
@@ -641,7 +268,7 @@ static bool batch_send(struct conn *conn)
     struct conn_batch b;
     enum sent sent;
 
-    if (!batch_build(conn, &b)) {
+    if (!tx_build(conn, &b)) {
         tx_batch_release(&b, conn);
         batch_failures(conn);
         return false;

@@ -67,6 +67,10 @@ struct tx_point {
     uint32_t arena_used;
 };
 
+/* tx_build.c: fills b with what is to be sent next, within one system call's limits. False: there
+ * is nothing. */
+bool tx_build(struct conn *conn, struct conn_batch *b);
+
 /* Empty; the arrays are not touched. */
 void tx_batch_init(struct conn_batch *b);
 /* Lets go of held regions and copies. */

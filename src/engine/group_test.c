@@ -248,7 +248,6 @@ static void the_deleted_are_not_polled(void **state)
     assert_false(poll_group());
 }
 
-/* Its maker has gone, a member is still there; and nobody joins what cannot be watched. */
 /* Something is to be done that no event tells of: for that member alone, and once. */
 static void who_is_asked_for_is_polled(void **state)
 {
@@ -340,6 +339,7 @@ static void a_busy_poller_keeps_the_lease(void **state)
     leave_two(&e, &f);
 }
 
+/* Its maker has gone, a member is still there; and nobody joins what cannot be watched. */
 static void members_keep_it(void **state)
 {
     struct engine_group *other = engine_group_open(shard);

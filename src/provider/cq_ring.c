@@ -87,7 +87,7 @@ static bool cq_empty_poll(struct cq *cq)
  * that always finds some, say of the Sends it posts, still looks now and then: nobody else does. */
 static void cq_busy_poll(struct cq *cq)
 {
-    if (++cq->busy_polls % CQ_LOOKS != 0)
+    if (++cq->busy_polls % CQ_LOOKS != 0 || RED("cq-busy-never-looks"))
         engine_group_polling(cq->group);
     else
         cq_progress_poll(cq);

@@ -340,11 +340,10 @@ static enum access_result region_check(const struct mem_region *region, const vo
     return range_check(region, address, length);
 }
 
-static void access_fill(struct access *out, struct mem_slot *slot, uint64_t address)
+static void access_fill(struct access *out, struct mem_slot *slot)
 {
     out->slot = slot;
     out->region = &slot->region;
-    out->address = address;
     out->host = slot->region.flat;
     out->first = slot->region.address;
     out->length = slot->region.length;
@@ -364,7 +363,7 @@ enum access_result mem_begin(struct mem_table *table, uint32_t token, const void
         slot_drop(slot);
         return result;
     }
-    access_fill(out, slot, address);
+    access_fill(out, slot);
     return ACCESS_OK;
 }
 
@@ -374,7 +373,7 @@ bool mem_hold(struct mem_table *table, uint32_t token, struct access *out)
 
     if (!slot || !slot_take(slot, token & 0xff))
         return false;
-    access_fill(out, slot, slot->region.address);
+    access_fill(out, slot);
     return true;
 }
 

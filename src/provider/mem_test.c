@@ -60,8 +60,12 @@ static enum access_result ask(uint32_t token, const void *domain, const void *qp
     enum access_result result = mem_begin(table, token, domain, qp, address, length, need, &access);
 
     if (result == ACCESS_OK) {
+        const struct mem_region *region = mem_region_of(access.slot);
+
         assert_non_null(access.slot);
-        assert_int_equal(access.address, address);
+        assert_ptr_equal(access.host, region->flat);
+        assert_int_equal(access.first, region->address);
+        assert_int_equal(access.length, region->length);
         mem_end(&access);
         assert_null(access.slot);
     } else {
@@ -465,7 +469,7 @@ static void retirement_waits_for_accesses(void **state)
     assert_int_equal(mem_begin(table, token, &domain_a, NULL, BASE, 1, ACCESS_REMOTE_WRITE, &one),
                      ACCESS_OK);
     assert_true(mem_hold(table, token, &two));
-    assert_int_equal(two.address, BASE);
+    assert_int_equal(two.first, BASE);
     assert_false(mem_retire(slot, count_done, &done));
     assert_false(mem_valid(slot));
     assert_true(mem_retire(slot, count_done, &done)); /* not valid: changes nothing */

@@ -20,7 +20,7 @@ struct chores {
 static void chores_do(struct srq *srq, const struct chores *chores)
 {
     if (chores->wake) {
-        conn_receive_resume(chores->wake);
+        conn_resume(chores->wake);
         conn_unref(chores->wake);
     }
     if (chores->note)
@@ -112,7 +112,7 @@ static void waiter_grant(struct srq *srq, struct chores *chores)
     conn_ref(waiter->conn);
     chores->wake = waiter->conn;
     for (waiter = srq->first; waiter && RED("srq-wakes-all"); waiter = waiter->next)
-        conn_receive_resume(waiter->conn);
+        conn_resume(waiter->conn);
 }
 
 /* ---- the receive owners --------------------------------------------------------------------- */

@@ -488,7 +488,7 @@ static void arrivals(void *context)
         if (draw(&random, 2))
             conn_kick(&owner->conn->rx.dir, 0);
         else
-            conn_receive_resume(owner->conn);
+            conn_resume(owner->conn);
         if (i % OWNERS >= OWNERS / 2 && !owner->over && draw(&random, 2 * MESSAGES) == 0) {
             owner->over = true;
             conn_kick(&owner->conn->rx.dir, DIR_END);

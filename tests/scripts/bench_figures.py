@@ -15,6 +15,7 @@ SOURCE = pathlib.Path(os.environ.get("SOFTNDK_SOURCE_DIR",
                                      pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(SOURCE / "bench"))
 
+import effects
 import figures
 import pairs
 import rows
@@ -337,6 +338,25 @@ class Sessions(unittest.TestCase):
         session = self.session(chosen=[row], rounds=2)
         session.run()
         self.assertEqual(session.failures, {"row, softndk: no such thing": 4})
+
+
+class Effects(unittest.TestCase):
+    def test_every_effect_can_be_measured(self):
+        for effect in effects.EFFECTS:
+            programs = Fake()
+            self.assertEqual(effects.measure(programs, effect), (2.0, 2.0))
+            default, changed = programs.lines[0], programs.lines[programs.tries]
+            self.assertNotEqual(default, changed, effect.option)
+            self.assertEqual(default[:3], changed[:3], effect.option) # the same work
+
+    def test_a_line(self):
+        line = effects.line(effects.EFFECTS[0], [(2.0, 3.0), (4.0, 4.0), (1.0, 2.0)])
+        self.assertEqual(line, "| `crc=0` | 1 MiB writes | MB/s | 2.000 | 3.000 | "
+                               "1.50 [1.00..2.00] |")
+
+    def test_our_document_has_the_marks(self):
+        text = (SOURCE / "docs/tuning.md").read_text(encoding="utf-8")
+        self.assertEqual((text.count(figures.BEGIN), text.count(figures.END)), (1, 1))
 
 
 class Commands(unittest.TestCase):
