@@ -211,6 +211,24 @@ size_t softndk_reason(const NDK_OBJECT_HEADER *object, char *text, size_t size);
  */
 size_t softndk_reason_text(ULONG code, char *text, size_t size);
 
+/* ---- connections ----------------------------------------------------------------------------- */
+
+/* What a connection's stream is like, which both ends have a say in. */
+struct softndk_stream {
+    ULONG fpdu_payload; /* octets of ULPDU (headers of DDP and RDMAP included) that this end puts
+                           into one FPDU at most; follows the segment size of TCP */
+    BOOLEAN crc;        /* both ends send a CRC and check it */
+    UCHAR mpa_revision; /* 1 or 2 */
+};
+
+/*
+ * Tells of the connection that a queue pair has. STATUS_SUCCESS; STATUS_INVALID_PARAMETER: qp or
+ * out is NULL, or qp is no queue pair; STATUS_CONNECTION_INVALID: it has none, not yet or not any
+ * more (*out is then left alone). Answers inline. Any thread; the queue pair must not be closed
+ * meanwhile. IRQL up to DISPATCH_LEVEL.
+ */
+NTSTATUS softndk_stream(const NDK_QP *qp, struct softndk_stream *out);
+
 /* ---- what a run leaves behind --------------------------------------------------------------- */
 
 /*

@@ -234,7 +234,8 @@ static void serve(struct conn *conn, unsigned events)
         atomic_store(&conn->hangup, true);
     if (events & (OS_READABLE | OS_HANGUP | OS_PEER_DONE))
         conn_kick(&conn->rx.dir, 0);
-    if ((events & OS_WRITABLE) && atomic_exchange(&conn->tx_blocked, false))
+    if (((events & OS_WRITABLE) && atomic_exchange(&conn->tx_blocked, false)) ||
+        (atomic_load(&conn->tx_left) && atomic_exchange(&conn->tx_left, false)))
         conn_kick(&conn->tx.dir, 0);
 }
 
@@ -501,6 +502,21 @@ bool conn_is_open(const struct conn *conn)
 bool conn_takes_requests(const struct conn *conn)
 {
     return conn_is_open(conn) && (!atomic_load(&conn->fin_sent) || RED("conn-sends-behind-fin"));
+}
+
+bool conn_stream(struct conn *conn, struct conn_stream *out)
+{
+    bool open;
+
+    os_mutex_lock(&conn->lock);
+    open = conn_is_open(conn) ||
+           RED("stream-of-the-ended"); /* and so is the descriptor, as long as the lock is held */
+    if (open)
+        *out = (struct conn_stream){.fpdu_payload = tx_fpdu_payload(conn),
+                                    .crc = conn->crc,
+                                    .mpa_revision = conn->agreed.revision};
+    os_mutex_unlock(&conn->lock);
+    return open;
 }
 
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound)

@@ -166,6 +166,13 @@ void conn_invalidated(struct conn *conn);
 bool conn_is_open(const struct conn *conn);
 bool conn_takes_requests(const struct conn *conn);
 /* Effective read limits (0 before the negotiation), private data of the peer; any time. */
+/* What the stream of a connection that is open is like. False: it is not. */
+struct conn_stream {
+    uint32_t fpdu_payload; /* of an FPDU at most, now */
+    bool crc;
+    uint8_t mpa_revision;
+};
+bool conn_stream(struct conn *conn, struct conn_stream *out);
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound);
 /* The effective outbound limit, without a lock: once conn_takes_requests() was true. */
 uint32_t conn_read_limit(const struct conn *conn);

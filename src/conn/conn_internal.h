@@ -219,6 +219,7 @@ struct conn_tx {
     struct iwarp_track_tx track;
     uint32_t mulpdu;
     uint64_t mulpdu_at_us;
+    bool mulpdu_looked; /* at the clock, for the batch that is being built */
     /* the request whose segments are being encoded */
     struct conn_wr *wr;
     uint32_t offset, sge, sge_offset, msn;
@@ -257,6 +258,7 @@ struct conn {
     bool crc;               /* fixed before the first FPDU */
     atomic_bool tx_hold;    /* passive: nothing before the peer's first FPDU */
     atomic_bool tx_blocked; /* waits for OS_WRITABLE */
+    atomic_bool tx_left;    /* more to transmit: for the next poll, or for the home shard */
     atomic_bool writable;   /* an edge was seen (connect) */
     bool bound; /* lock: work could be posted at some time, so the queues are ours to flush */
     atomic_bool fin_wanted, fin_sent, fin_received;
@@ -384,6 +386,8 @@ bool rx_work(struct conn *conn);
 void rx_end(struct conn *conn);
 void rx_flush(struct conn *conn); /* by the receive owner, in any state with queues */
 bool tx_work(struct conn *conn);
+/* Asks TCP: octets of ULPDU that an FPDU carries at most. Who keeps the descriptor open. */
+uint32_t tx_fpdu_payload(const struct conn *conn);
 void tx_end(struct conn *conn);
 void tx_batch_free(struct conn_batch *batch, struct conn *conn);
 /* partial.c; the receive owner. How many octets the incomplete FPDU that is kept still lacks; 0:

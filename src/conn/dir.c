@@ -26,6 +26,25 @@ static bool dir_leave(struct conn_dir *dir)
     return atomic_compare_exchange_strong(&dir->word, &expected, 0);
 }
 
+/*
+ * Enough for one turn, and there is more. While a thread of the consumer polls for the connection
+ * it goes on with its next poll: a shard that kept the direction would be a second thread at the
+ * same work, for as long as the stream lasts. Asked for first, then given up, and only if nobody
+ * has kicked meanwhile: the poll may have come already.
+ */
+static bool dir_leave_to_poller(struct conn_dir *dir)
+{
+    struct conn *conn = dir->conn;
+    unsigned expected = DIR_BUSY;
+
+    if (!conn->group || !engine_group_leased(conn->group) || RED("dir-kept-from-poller"))
+        return false;
+    if (dir == &conn->tx.dir && !RED("dir-left-untold"))
+        atomic_store(&conn->tx_left, true);
+    return engine_group_ask(conn->group, &conn->watch) &&
+           atomic_compare_exchange_strong(&dir->word, &expected, 0);
+}
+
 static void dir_run(struct conn_dir *dir, int budget)
 {
     struct conn *conn = dir->conn;
@@ -56,6 +75,8 @@ static void dir_run(struct conn_dir *dir, int budget)
         if (more && dir->yields && !conn_polls)
             budget = 0;
         dir->yields = false;
+        if (more && dir_leave_to_poller(dir))
+            return;
         if (--budget <= 0 && !RED("dir_budget_ignored")) {
             conn_ref(conn);
             engine_run(atomic_load(&conn->home), &dir->later);

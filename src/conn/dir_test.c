@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -232,6 +233,60 @@ static void end_stops_work_that_was_handed_over(void **state)
     assert_int_equal(atomic_load(&t.tx.after_end) + atomic_load(&t.tx.overlaps), 0);
 }
 
+/* ---- a thread that polls ---- */
+
+static atomic_bool has_left;
+
+static void leave_group(struct engine_work *work)
+{
+    (void)work;
+    engine_watch_del(&t.conn->watch);
+    conn_unref(t.conn);
+    atomic_store(&has_left, true);
+}
+
+/*
+ * While the lease is out, what is more than a turn is left to the next polls, one turn each: the
+ * shard does not become a second thread at the same work. The lease goes back when this thread does
+ * not run for a millisecond; then the shard may take part, so that turn proves nothing.
+ */
+static void what_is_left_waits_for_the_poll(void **state)
+{
+    struct engine_work work = {.run = leave_group};
+    struct engine_group *group = engine_group_open(engine_shard_at(0));
+    int ends[2];
+    bool alone = false;
+
+    (void)state;
+    assert_non_null(group);
+    assert_int_equal(pipe(ends), 0);
+    t.conn->fd = ends[0];
+    t.conn->group = group;
+    assert_int_equal(conn_watch(t.conn, engine_shard_at(0)), 0);
+    for (unsigned turn = 0; turn < 1000 && !alone; turn++) {
+        uint64_t limit = os_now_us() + WAIT_US;
+
+        while (!engine_group_leased(group))
+            conn_group_poll(group);
+        atomic_store(&t.tx.works, 0);
+        atomic_store(&t.tx.at_home, 0);
+        atomic_store(&t.tx.helpings, 50);
+        assert_true(conn_kick(&t.conn->tx.dir, 0));
+        while (atomic_load(&t.tx.works) < 51 && os_now_us() < limit)
+            conn_group_poll(group);
+        assert_int_equal(atomic_load(&t.tx.works), 51);
+        wait_for(idle(&t.conn->tx.dir));
+        alone = atomic_load(&t.tx.at_home) == 0;
+    }
+    assert_true(alone);
+    assert_int_equal(atomic_load(&t.tx.overlaps), 0);
+    engine_run(engine_shard_at(0), &work);
+    engine_group_close(group);
+    wait_for(atomic_load(&has_left));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* ---- many threads ---- */
 
 #define KICKERS 4
@@ -336,6 +391,7 @@ int main(void)
         TEST(a_kick_while_it_is_handed_over_is_not_lost),
         TEST(end_makes_dead_once),
         TEST(end_stops_work_that_was_handed_over),
+        TEST(what_is_left_waits_for_the_poll),
         TEST(kickers_lose_nothing),
         TEST(a_kicker_finds_its_work_done),
         TEST(enders_and_kickers),

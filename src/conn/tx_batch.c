@@ -15,6 +15,7 @@ void tx_batch_init(struct conn_batch *b)
     b->copy_count = 0;
     b->frame_count = 0;
     b->reuse.hold.slot = NULL;
+    b->large.hold.slot = NULL;
 }
 
 void tx_batch_release(struct conn_batch *b, struct conn *conn)
@@ -34,9 +35,9 @@ void tx_batch_free(struct conn_batch *batch, struct conn *conn)
 }
 
 /* Room for one more FPDU of any kind? */
-bool tx_batch_full(const struct conn_batch *b, size_t limit)
+bool tx_batch_full(const struct conn_batch *b)
 {
-    return b->octets >= limit || b->arena_used + 64 + COPY_MAX > BATCH_ARENA ||
+    return b->octets >= BATCH_OCTETS || b->arena_used + 64 + COPY_MAX > BATCH_ARENA ||
            b->iov_count + FPDU_PIECES_MAX > BATCH_IOV || b->mark_count == BATCH_MARKS ||
            b->hold_count + FPDU_HOLDS_MAX > BATCH_HOLDS || b->copy_count + 2 > BATCH_COPIES ||
            b->frame_count == BATCH_FRAMES;
@@ -97,6 +98,21 @@ static enum access_result payload_small(struct conn *conn, struct conn_batch *b,
     return ACCESS_OK;
 }
 
+/* Octets by reference of a region that this batch holds already, for the same purpose. */
+static bool payload_held(struct conn_batch *b, struct tx_frame *f, uint32_t token, uint64_t address,
+                         uint32_t length, uint32_t need, bool answer)
+{
+    uint8_t *at = NULL;
+
+    if (b->large_answer == answer)
+        at = conn_reuse_at(&b->large, token, address, length, need);
+    if (!at)
+        return false;
+    tx_frame_add(f, at, length);
+    tx_batch_reference(b, at, length, answer);
+    return true;
+}
+
 /* Appends length octets at address of the region token names. */
 enum access_result tx_batch_payload(struct conn *conn, struct conn_batch *b, struct tx_frame *f,
                                     uint32_t token, uint64_t address, uint32_t length,
@@ -112,6 +128,8 @@ enum access_result tx_batch_payload(struct conn *conn, struct conn_batch *b, str
         return ACCESS_OK;
     if (length <= COPY_MAX && b->arena_used + length + 16 <= BATCH_ARENA)
         return payload_small(conn, b, f, token, address, length, need);
+    if (payload_held(b, f, token, address, length, need, answer))
+        return ACCESS_OK;
     result = conn->ops->map(conn->qp, token, address, length, need, &hold, pieces, &count);
     if (result != ACCESS_OK)
         return result;
@@ -139,6 +157,8 @@ enum access_result tx_batch_payload(struct conn *conn, struct conn_batch *b, str
         tx_frame_add(f, pieces[i].base, pieces[i].len);
         tx_batch_reference(b, pieces[i].base, pieces[i].len, answer);
     }
+    b->large = (struct conn_reuse){hold, token, need};
+    b->large_answer = answer;
     b->hold_answer[b->hold_count] = answer;
     b->holds[b->hold_count++] = hold;
     return ACCESS_OK;

@@ -9,16 +9,15 @@
 
 #include "conn/conn_internal.h"
 
-#define BATCH_ARENA      16384u
-#define BATCH_IOV        512
-#define BATCH_MARKS      200
-#define BATCH_HOLDS      300
-#define BATCH_COPIES     128
-#define BATCH_FRAMES     512
-#define BATCH_OCTETS     (1024u * 1024u) /* gathered for one system call */
-#define BATCH_OCTETS_CRC (256u * 1024u)  /* the same while checksummed: stays in the cache */
-#define COPY_MAX         512u            /* payload up to this goes into the arena */
-#define PIECES_MAX       20 /* host pieces of one element within one FPDU: 64 KiB of pages */
+#define BATCH_ARENA  16384u
+#define BATCH_IOV    512
+#define BATCH_MARKS  200
+#define BATCH_HOLDS  300
+#define BATCH_COPIES 128
+#define BATCH_FRAMES 512
+#define BATCH_OCTETS (1024u * 1024u) /* gathered for one system call */
+#define COPY_MAX     512u            /* payload up to this goes into the arena */
+#define PIECES_MAX   20 /* host pieces of one element within one FPDU: 64 KiB of pages */
 /* The most one FPDU can need: 64 elements, each cut at page boundaries. */
 #define FPDU_PIECES_MAX 150
 #define FPDU_HOLDS_MAX  64
@@ -40,6 +39,10 @@ struct conn_batch {
     unsigned copy_count;
     unsigned frame_count;
     struct conn_reuse reuse; /* of small payload, while the batch is built */
+    /* The last of `holds`, for more of the same region by reference: it is held until the batch is
+     * out, and an invalidation that comes meanwhile pends. */
+    struct conn_reuse large;
+    bool large_answer;
     struct os_iov iov[BATCH_IOV];
     bool answer[BATCH_IOV]; /* this piece is an answer's source, held by reference */
     struct batch_mark marks[BATCH_MARKS];
@@ -78,7 +81,14 @@ void tx_batch_release(struct conn_batch *b, struct conn *conn);
 /* A batch that tx_batch_keep() made. */
 void tx_batch_free(struct conn_batch *batch, struct conn *conn);
 /* No room for one more FPDU of any kind, or as much as one system call is to take. */
-bool tx_batch_full(const struct conn_batch *b, size_t limit);
+bool tx_batch_full(const struct conn_batch *b);
+/* Appends a piece that does not continue the one before it, and is no answer's. */
+static inline void tx_batch_piece(struct conn_batch *b, void *base, size_t len)
+{
+    b->iov[b->iov_count] = (struct os_iov){base, len};
+    b->answer[b->iov_count++] = false;
+    b->octets += len;
+}
 /* Appends a piece; one that continues the arena piece before it is joined to it. */
 void tx_batch_reference(struct conn_batch *b, void *base, size_t len, bool answer);
 /* The next len arena octets, part of the stream from now on. */

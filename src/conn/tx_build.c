@@ -17,18 +17,26 @@
 
 #define MULPDU_READ_US 10000u
 
+uint32_t tx_fpdu_payload(const struct conn *conn)
+{
+    int mss = os_tcp_mss(conn->fd);
+    uint32_t payload = iwarp_fpdu_mulpdu(mss > 0 ? (uint32_t)mss : 536);
+    uint32_t most = conn->options->fpdu_max;
+
+    if (most == 0 || most >= payload || RED("tx-fpdu-max-ignored"))
+        return payload;
+    return most < IWARP_MULPDU_MIN ? IWARP_MULPDU_MIN : most;
+}
+
 static uint32_t mulpdu(struct conn *conn, bool large)
 {
     struct conn_tx *tx = &conn->tx;
 
-    if (tx->mulpdu == 0 || (large && os_now_us() - tx->mulpdu_at_us > MULPDU_READ_US)) {
-        int mss = os_tcp_mss(conn->fd);
+    bool look = large && !tx->mulpdu_looked;
 
-        tx->mulpdu = iwarp_fpdu_mulpdu(mss > 0 ? (uint32_t)mss : 536);
-        if (conn->options->fpdu_max && conn->options->fpdu_max < tx->mulpdu &&
-            !RED("tx-fpdu-max-ignored"))
-            tx->mulpdu = conn->options->fpdu_max < IWARP_MULPDU_MIN ? IWARP_MULPDU_MIN
-                                                                    : conn->options->fpdu_max;
+    tx->mulpdu_looked = tx->mulpdu_looked || large;
+    if (tx->mulpdu == 0 || (look && os_now_us() - tx->mulpdu_at_us > MULPDU_READ_US)) {
+        tx->mulpdu = tx_fpdu_payload(conn);
         tx->mulpdu_at_us = os_now_us();
     }
     return tx->mulpdu;
@@ -168,7 +176,52 @@ static bool small_add(struct conn *conn, struct conn_batch *b)
     return true;
 }
 
-/* One segment of the current Send or Write. False: it failed and the connection ends. */
+/*
+ * Further whole segments of the current message, out of an element whose region the batch holds:
+ * what large messages consist of, so they take the shortest way. The last one is left to
+ * segment_add().
+ */
+static void segments_add(struct conn *conn, struct conn_batch *b)
+{
+    struct conn_tx *tx = &conn->tx;
+    const struct conn_wr *wr = tx->wr;
+    const struct conn_sge *s = &wr->sge[tx->sge];
+    uint32_t n = iwarp_ddp_payload_max(tx->mulpdu, wr->op == CONN_OP_WRITE);
+    const uint8_t *from = NULL;
+
+    if (n > COPY_MAX && !(wr->flags & CONN_WR_INLINE) && !b->large_answer)
+        from = conn_reuse_at(&b->large, s->token, s->address + tx->sge_offset,
+                             s->length - tx->sge_offset, ACCESS_LOCAL_READ);
+    if (!from)
+        return;
+    while (wr->length - tx->offset > n && s->length - tx->sge_offset >= n && !tx_batch_full(b)) {
+        uint8_t *header = b->arena + b->arena_used;
+        uint32_t crc = iwarp_crc32c_init();
+        unsigned opcode;
+        size_t used = segment_header(conn, header, n, false, &opcode);
+        uint32_t ulpdu = (uint32_t)used - IWARP_FPDU_LENGTH_LEN + n;
+
+        if (conn->crc)
+            crc = iwarp_crc32c(iwarp_crc32c(crc, header, used), from, n);
+        tx_batch_take(b, used);
+        tx_batch_piece(b, (void *)(uintptr_t)from, n);
+        used = iwarp_fpdu_put_trailer_state(header + used, ulpdu, conn->crc, crc);
+        tx_batch_piece(b, b->arena + b->arena_used, used);
+        b->arena_used += (uint32_t)used;
+        b->ends[b->frame_count++] = b->octets;
+        tx->frames++;
+        USDT(transmit, conn, wr->context, opcode, tx->msn, n, false);
+        from += n;
+        tx->offset += n;
+        tx->sge_offset += n;
+    }
+    if (tx->sge_offset == s->length) {
+        tx->sge++;
+        tx->sge_offset = 0;
+    }
+}
+
+/* One segment of the current Send or Write, or some. False: it failed and the connection ends. */
 static bool segment_add(struct conn *conn, struct conn_batch *b)
 {
     struct conn_tx *tx = &conn->tx;
@@ -195,6 +248,8 @@ static bool segment_add(struct conn *conn, struct conn_batch *b)
     tx->offset += n;
     if (last)
         request_close(conn, b);
+    else
+        segments_add(conn, b);
     return true;
 }
 
@@ -356,12 +411,12 @@ static bool answer_turn(struct conn *conn, struct conn_batch *b)
 bool tx_build(struct conn *conn, struct conn_batch *b)
 {
     struct conn_tx *tx = &conn->tx;
-    size_t limit = conn->crc ? BATCH_OCTETS_CRC : BATCH_OCTETS;
 
     tx_batch_init(b);
+    tx->mulpdu_looked = false;
     if (atomic_load_explicit(&conn->nudge, memory_order_relaxed) == NUDGE_DUE)
         nudge_add(conn, b);
-    while (!tx_batch_full(b, limit)) {
+    while (!tx_batch_full(b)) {
         bool progressed;
 
         if (tx->answer_error != IWARP_NO_ERROR || tx->request_failed)

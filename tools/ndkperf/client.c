@@ -20,6 +20,7 @@ struct client {
     const struct perf_options *options; /* those */
     char progress[12], completion[12];
     struct control control;
+    bool told;                          /* the heading */
     char selector[SOFTNDK_ADDRESS_MAX]; /* of the adapter */
     SOCKADDR_INET local, peer;
     ULONG local_length, peer_length;
@@ -106,17 +107,37 @@ static void wait_for_end(struct client *client, struct run *run)
     run_join(run);
 }
 
+/* The heading, once there is a connection: what both ends agreed on is in force, whatever was asked
+ * for here. Connections that come and go (mode conn) are not asked. */
+static void tell(struct client *client, const struct run *run)
+{
+    struct softndk_stream stream;
+
+    if (client->told)
+        return;
+    client->told = true;
+    if (run->plan.mode != PERF_CONN &&
+        softndk_stream(run->workers[0].qps[0].qp, &stream) == STATUS_SUCCESS) {
+        client->whole.crc = stream.crc ? "on" : "off";
+        client->whole.fpdu = stream.fpdu_payload;
+    }
+    report_heading(client->options, client->control.link.peer);
+}
+
 static bool go(struct client *client, struct run *run)
 {
     char line[PLAN_TEXT_MAX];
 
-    if (run->plan.mode == PERF_CONN)
+    if (run->plan.mode == PERF_CONN) {
+        tell(client, run);
         return control_say(&client->control, "go 0 0") && hear(client, run, line) &&
                cycles_begin(run, &client->local, client->local_length, &client->peer,
                             client->peer_length);
+    }
     if (!meet_connect(run, &client->local, client->local_length, &client->peer,
                       client->peer_length))
         return false;
+    tell(client, run);
     if (!control_say(&client->control, "go %" PRIx64 " %" PRIx32,
                      (uint64_t)(uintptr_t)run->memory.data, run->memory.remote)) {
         run_fail(run, "the server has gone");
@@ -285,8 +306,6 @@ int perf_client(const struct perf_options *options)
     if (good) {
         good = connect_control(client, adapter);
         ask_adapter(client);
-        if (good)
-            report_heading(options, client->control.link.peer);
         for (unsigned i = 0; good && i < options->size_count; i++) {
             struct plan plan = args_plan(options, i);
 
