@@ -74,8 +74,12 @@ def read_arguments():
 
 def measure(programs, effect):
     """(with the default, changed)"""
-    return tuple(programs.best(effect.key, lambda: programs.timed(*arguments))
-                 for arguments in (effect.default, effect.changed))
+    works = [lambda programs, arguments=arguments: programs.timed(*arguments)
+             for arguments in (effect.default, effect.changed)]
+    programs.new_round()
+    for _ in range(programs.passes):
+        pair = tuple(programs.best(effect.key, work) for work in works)
+    return pair
 
 
 def line(effect, pairs):

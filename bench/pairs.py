@@ -128,17 +128,26 @@ LESS_IS_BETTER = {"t_avg_us"} # the rest are rates
 class Programs:
     """Where the programs are, how long one measures, and how often for a figure."""
 
-    def __init__(self, build, seconds=0.35, tries=3):
-        self.build, self.seconds, self.scale, self.tries = build, seconds, seconds, tries
+    def __init__(self, build, seconds=0.2, passes=5):
+        self.build, self.seconds, self.scale, self.passes = build, seconds, seconds, passes
+        self.place = None # in the round, of what is being measured
+        self.found = {}   # the best of this round so far, by place and work
         self.connects = max(200, int(3000 * seconds))
         self.iterations = {} # of ndkperf's work: how many take so long
         self.limits = {}
 
+    def new_round(self):
+        self.found.clear()
+
     def best(self, key, measure):
-        """A figure: the best of a few runs. A run as a whole is fast or slow here, by where its
-        memory lies and what the host of a virtual machine does beside it."""
+        """One run, and the best of those that the round has had of the same work at the same
+        place. A run as a whole is fast or slow here, by where its memory lies and what the host of
+        a virtual machine does beside it."""
         pick = min if key in LESS_IS_BETTER else max
-        return pick(measure()[key] for _ in range(self.tries))
+        value = measure(self)[key]
+        known = self.found.get((self.place, measure), value)
+        self.found[self.place, measure] = pick(value, known)
+        return self.found[self.place, measure]
 
     def path(self, name):
         return str(self.build / "bin" / name)

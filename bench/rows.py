@@ -33,7 +33,7 @@ class Less(Row):
 
 
 def best(key, measure):
-    return lambda programs: programs.best(key, lambda: measure(programs))
+    return lambda programs: programs.best(key, measure)
 
 
 def from_floor(key, *arguments):
@@ -75,7 +75,8 @@ SLEEPING_PEERS = {"fabric": from_fabric("t_avg_us", "--wait", "block", "--size",
 def growth(count):
     """Half round trip over so many connections in turn, as a multiple of that over one."""
     def growth_of(time):
-        return lambda programs: time(count)(programs) / time(1)(programs)
+        many, one = time(count), time(1)
+        return lambda programs: many(programs) / one(programs)
 
     def floor(n):
         return from_floor("t_avg_us", "--wait", "spin", "--size", 64, "--sockets", n, "robin")
