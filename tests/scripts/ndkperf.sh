@@ -121,7 +121,8 @@ told() {
 }
 
 conditions() {
-    told A=b "completion local, CRC on, FPDUs by the segment size, progress engine"
+    told A=b "completion local, CRC on, FPDUs up to "
+    told A=b "octets, progress engine"
     told SOFTNDK_OPTIONS=crc=0,completion=acked,progress=inline,fpdu_max=700 \
         "completion acked, CRC off, FPDUs up to 700 octets, progress inline"
     told SOFTNDK_OPTIONS=crc=0 '"crc": "off"' --json
@@ -129,6 +130,11 @@ conditions() {
     told A=b "completion placed, CRC off" -o completion=placed,crc=0
     told A=b '"fpdu": 700' --json -o fpdu_max=700
     told A=b "progress adaptive" -o progress=adaptive
+    told A=b "FPDUs by the segment size" --mode conn
+    told A=b '"fpdu": 1454, ' --json --mode lat -o profile=iwarp-rnic
+    for mode in lat conn; do # the container of private data is read as this one insists
+        told A=b "profile=cx3" --mode $mode -o profile=cx3
+    done
     say "conditions: good"
 }
 
@@ -164,6 +170,16 @@ manners() {
     row "$rates" client --mode bw -n 30 -t 4 --verify --crc off --fpdu 1422
     row "$rates" client --mode bw -D 1 -t 4 -S 4K
     say "ways to wait and to progress: good"
+}
+
+# The server's adapters have a CRC, so there is one.
+agreed() {
+    export SOFTNDK_OPTIONS=crc=0
+    client --mode lat -n 10
+    unset SOFTNDK_OPTIONS
+    expect_status 0 "a client without CRC"
+    expect_text client.out "CRC on" "a client without CRC, a server with one"
+    say "what both ends agree on: good"
 }
 
 printed() {
@@ -397,6 +413,7 @@ no_files
 serve
 every_one
 manners
+agreed
 printed
 refused
 client_killed

@@ -77,11 +77,16 @@ static void accept_one(struct perf_qp *qp, NDK_CONNECTOR *connector)
 static void sort_in(struct run *run, NDK_CONNECTOR *connector)
 {
     UCHAR data[MEET_DATA];
-    ULONG length = sizeof(data);
+    ULONG length = 0;
     UINT32 words[2] = {0, 0};
     NTSTATUS status;
 
-    status = connector->Dispatch->NdkGetConnectionData(connector, NULL, NULL, data, &length);
+    /* The size first, then exactly that much: some providers insist. */
+    status = connector->Dispatch->NdkGetConnectionData(connector, NULL, NULL, NULL, &length);
+    if (status == STATUS_SUCCESS && length <= sizeof(data))
+        status = connector->Dispatch->NdkGetConnectionData(connector, NULL, NULL, data, &length);
+    else
+        status = STATUS_BUFFER_TOO_SMALL;
     if (status == STATUS_SUCCESS && length >= MEET_OCTETS)
         memcpy(words, data, MEET_OCTETS);
     words[0] = RtlUlongByteSwap(words[0]);
