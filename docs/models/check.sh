@@ -138,6 +138,7 @@ for model in ${*:-direction cq close srq}; do
 	case $model in
 	direction)
 		holds 'direction' direction
+		holds 'direction, a poller' direction -DLEAVING -DNO_CLOSE
 		ends 'direction, no endless run' direction -DNO_CLOSE ;;
 	cq)
 		holds 'cq' cq

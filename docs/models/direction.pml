@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * The direction word: one owner at a time for each half of a connection, the
- * hand-over to the home shard, the shard's sleep, and the end of a connection.
+ * hand-over to the home shard, what is left to a thread that polls, the shard's
+ * sleep, and the end of a connection.
  *
  * Processes: the home shard, a poster of sends, a poster of receives that also
  * polls, a closer (it may stay away) and the world (data arrives, the socket
  * gets room or breaks). The checker looks at every state in which all rest.
  */
+
+/* A thread that polls, to which a turn may leave what is more: -DLEAVING, an
+ * instance of its own, since it takes many states more. */
+#if defined(BUG_LEAVE_STORES) || defined(BUG_LEAVE_LOOKS_FIRST)
+#define LEAVING
+#endif
 
 #ifndef BUDGET
 #define BUDGET	1	/* repetitions before a direction is passed on */
@@ -31,6 +38,15 @@ byte tw, tr;		/* send queue: pushed, done with */
 byte rw, rr;		/* receive queue: pushed, done with */
 byte data;		/* messages that arrived and met no receive yet */
 bool held;		/* the receive side holds the connection back */
+
+#ifdef LEAVING
+byte asked;		/* directions that were left to the next poll (bits) */
+bool leased = true;	/* the receiver polls for the connection */
+bool left_one;		/* a turn that did not do all happens once */
+bool sweep;		/* run list: the lease went back, somebody may have asked */
+#else
+#define sweep	false
+#endif
 
 byte dq, rl;		/* home shard: deferred queue, run list (sets of bits) */
 bool awake = true;	/* home shard: the flag that spares wake-ups */
@@ -178,6 +194,32 @@ inline receive()
 	od
 }
 
+/* ---- what is left to a poll ---- */
+
+/* More is known to be there than a turn is for. First the asking, then the
+ * word; and only if nobody has kicked, since the poll may have come already. */
+#define leave_to_poll(d)						\
+	asked = asked | (1 << d);					\
+	if								\
+	:: STILL_LEASED ->						\
+		if							\
+		:: atomic { GIVES_UP(d) -> word[d] = 0; owners[d]--; break } \
+		:: !(GIVES_UP(d)) -> pass_on(d); break			\
+		fi							\
+	:: !(STILL_LEASED) -> pass_on(d); break				\
+	fi
+
+#ifdef BUG_LEAVE_LOOKS_FIRST
+#define STILL_LEASED	true	/* it was, before the asking */
+#else
+#define STILL_LEASED	leased
+#endif
+#ifdef BUG_LEAVE_STORES
+#define GIVES_UP(d)	true
+#else
+#define GIVES_UP(d)	(word[d] == BUSY)
+#endif
+
 /* ---- the word ---- */
 
 inline own(d)
@@ -205,23 +247,31 @@ inline own(d)
 			if
 			:: d == TX -> transmit()
 			:: d == RX -> receive()
+#ifdef LEAVING	/* a long turn: nothing of it is done yet */
+			:: atomic { leased && !left_one -> left_one = true; part = true }
+#endif
 			fi
 		fi;
 		if
+#ifdef LEAVING
+		:: part ->
+			part = false;
+			leave_to_poll(d)
+#endif
 #ifdef BUG_PLAIN_FLAG
-		:: word[d] == BUSY ->	/* looks, then stores */
+		:: !part && word[d] == BUSY ->	/* looks, then stores */
 			atomic { word[d] = 0; owners[d]--; break }
 #else
-		:: atomic { word[d] == BUSY -> word[d] = 0; owners[d]--; break }
+		:: atomic { !part && word[d] == BUSY -> word[d] = 0; owners[d]--; break }
 #endif
-		:: word[d] != BUSY ->	/* MORE, or END */
+		:: !part && word[d] != BUSY ->	/* MORE, or END */
 			if
 			:: passes == BUDGET -> pass_on(d); break
 			:: atomic { passes < BUDGET -> passes++ }
 			fi
 		fi
 	od;
-	atomic { v = 0; passes = 0 }
+	atomic { v = 0; passes = 0; part = false }
 }
 
 /* A kick is leave_word() and, if that made us the owner, own(). The two are
@@ -263,7 +313,7 @@ inline own_if_mine(d)
 	fi
 }
 
-#define LOCALS	byte v, n, b, passes; bool mine, dead, old
+#define LOCALS	byte v, n, b, passes; bool mine, dead, old, part
 
 /* ---- the processes ---- */
 
@@ -276,13 +326,13 @@ active proctype home()
 sleep:
 #ifdef BUG_SLEEP_LOOKS_FIRST
 	if
-	:: dq || rl -> awake = false
-	:: !(dq || rl) -> awake = false;
+	:: dq || rl || sweep -> awake = false
+	:: !(dq || rl || sweep) -> awake = false;
 #else
 	awake = false;
 	if
-	:: dq || rl
-	:: !(dq || rl) ->
+	:: dq || rl || sweep
+	:: !(dq || rl || sweep) ->
 #endif
 end_wait:	evfd || in_ready || room
 	fi;
@@ -306,6 +356,13 @@ end_wait:	evfd || in_ready || room
 			rl = rl & ~(1 << d);
 			enter(d);
 			mine = true }
+#ifdef LEAVING
+	:: atomic { !mine && step == 1 && sweep && asked ->	/* the lease is back */
+			d = (asked & (1 << TX) -> TX : RX);
+			asked = asked & ~(1 << d) };
+		atomic { leave_word(d, 0); dead = false }
+	:: atomic { !mine && step == 1 && sweep && !asked -> sweep = false }
+#endif
 	:: atomic { !mine && step == 2 && snap & CALLBACK ->
 			snap = snap & ~CALLBACK;
 			dq = dq & ~CALLBACK;
@@ -339,7 +396,7 @@ end_wait:	evfd || in_ready || room
 			assert(!in_call[TX] && !in_call[RX]);
 			fd_open = false; want_out = false; in_ready = false }
 	:: atomic { !mine && snap == 0 && step == 0 -> snap = rl; step = 1 }
-	:: atomic { !mine && snap == 0 && step == 1 -> snap = dq; step = 2 }
+	:: atomic { !mine && snap == 0 && step == 1 && !sweep -> snap = dq; step = 2 }
 	:: atomic { !mine && snap == 0 && step == 2 -> step = 0; goto sleep }
 	od
 }
@@ -357,10 +414,11 @@ active proctype poster()
 active proctype receiver()
 {
 	LOCALS;
+	bit d = RX;
 
 	atomic { leave_word(RX, 0); dead = false };	/* an empty poll of the CQ */
 again:
-	own_if_mine(RX);
+	own_if_mine(d);
 	if
 	:: atomic { rw == 0 -> rw++ };
 		if
@@ -368,11 +426,27 @@ again:
 		:: !flushed
 		fi;
 		if
-		:: held -> atomic { leave_word(RX, 0); dead = false }; goto again
+		:: held -> atomic { d = RX; leave_word(RX, 0); dead = false }; goto again
 		:: !held
 		fi
 	:: rw > 0
+	fi;
+#ifdef LEAVING
+	if
+	:: atomic { asked -> d = (asked & (1 << TX) -> TX : RX);	/* a poll */
+			asked = asked & ~(1 << d) };
+		atomic { leave_word(d, 0); dead = false };
+		goto again
+	:: true		/* polls no more */
+	fi;
+	leased = false;
+	if
+	:: asked -> sweep = true; wake()
+	:: !asked
 	fi
+#else
+	d = RX
+#endif
 }
 
 active proctype closer()
@@ -424,7 +498,7 @@ active proctype checker()
 	timeout;	/* nothing can move any more */
 	assert(tr == tw);
 	assert(!unflushed);
-	assert(dq == 0 && rl == 0);
+	assert(dq == 0 && rl == 0 && !sweep);
 	if
 	:: ending ->
 		assert(rr == rw);
