@@ -116,11 +116,12 @@ static void json_row(const struct perf_options *options, const struct outcome *o
     json_text("completion", or_default(options->completion, "local"));
     json_text("progress", or_default(options->progress, "engine"));
     if (plan->mode == PERF_CONN)
-        printf("\"conns_per_s\": %.1f, ", outcome->rate);
+        printf("\"conns_per_s\": %.9g, ", outcome->rate);
     if (has_times(plan))
         json_times(outcome);
     else
-        printf("\"bw_peak_MBps\": %.3f, \"bw_avg_MBps\": %.3f, \"rate_Mps\": %.6f}\n",
+        /* digits that count: few octets in a long time are not nothing */
+        printf("\"bw_peak_MBps\": %.9g, \"bw_avg_MBps\": %.9g, \"rate_Mps\": %.9g}\n",
                outcome->peak * megabytes, outcome->rate * megabytes, outcome->rate / 1e6);
 }
 
