@@ -16,6 +16,7 @@ void tx_batch_init(struct conn_batch *b)
     b->frame_count = 0;
     b->reuse.hold.slot = NULL;
     b->large.hold.slot = NULL;
+    b->large_answer = false;
 }
 
 void tx_batch_release(struct conn_batch *b, struct conn *conn)
