@@ -18,11 +18,14 @@ class Case:
     """What to do, and under which settings."""
 
     def __init__(self, name, action, quick=True, mtu=1500, siw=None, crc=None, terminates=0,
-                 refusals=0, rows=""):
+                 guest_listens=True, refusals=0, rows=""):
         self.name, self.action, self.quick, self.mtu = name, action, quick, mtu
         self.siw = siw or {}
         self.crc = crc # True: every FPDU has a good one; False: none has one; None: not judged
-        self.terminates = terminates # on the wire, from the guest (+) or from us (-)
+        # On the wire, from the guest (+) or from us (-); None: one from the guest or none, as it
+        # comes: its kernel may say that a process was killed.
+        self.terminates = terminates
+        self.guest_listens = guest_listens # where Terminates are counted
         self.refusals = refusals # Replies with the reject flag
         self.rows = rows
 
@@ -329,10 +332,11 @@ def our_server_killed(bench):
 
 
 def end_cases():
-    yield Case("rping -s is killed under ndkping -c", guest_server_killed)
-    yield Case("rping -c is killed under ndkping -s", guest_client_killed)
+    yield Case("rping -s is killed under ndkping -c", guest_server_killed, terminates=None)
+    yield Case("rping -c is killed under ndkping -s", guest_client_killed, terminates=None,
+               guest_listens=False)
     yield Case("ndkping -c is killed under rping -s", our_client_killed)
-    yield Case("ndkping -s is killed under rping -c", our_server_killed)
+    yield Case("ndkping -s is killed under rping -c", our_server_killed, guest_listens=False)
 
 
 # ---- Many connections ----------------------------------------------------------------------------
