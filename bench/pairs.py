@@ -128,7 +128,7 @@ LESS_IS_BETTER = {"t_avg_us"} # the rest are rates
 class Programs:
     """Where the programs are, how long one measures, and how often for a figure."""
 
-    def __init__(self, build, seconds=0.2, passes=5):
+    def __init__(self, build, seconds=0.12, passes=10):
         self.build, self.seconds, self.scale, self.passes = build, seconds, seconds, passes
         self.place = None # in the round, of what is being measured
         self.found = {}   # the best of this round so far, by place and work
