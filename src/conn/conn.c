@@ -509,8 +509,8 @@ bool conn_stream(struct conn *conn, struct conn_stream *out)
     bool open;
 
     os_mutex_lock(&conn->lock);
-    open = conn_is_open(conn) ||
-           RED("stream-of-the-ended"); /* and so is the descriptor, as long as the lock is held */
+    /* If it is, so is the descriptor, as long as the lock is held. */
+    open = conn_is_open(conn) || RED("stream-of-the-ended");
     if (open)
         *out = (struct conn_stream){.fpdu_payload = tx_fpdu_payload(conn),
                                     .crc = conn->crc,

@@ -165,7 +165,6 @@ void conn_invalidated(struct conn *conn);
  * requests can still be taken? */
 bool conn_is_open(const struct conn *conn);
 bool conn_takes_requests(const struct conn *conn);
-/* Effective read limits (0 before the negotiation), private data of the peer; any time. */
 /* What the stream of a connection that is open is like. False: it is not. */
 struct conn_stream {
     uint32_t fpdu_payload; /* of an FPDU at most, now */
@@ -173,6 +172,7 @@ struct conn_stream {
     uint8_t mpa_revision;
 };
 bool conn_stream(struct conn *conn, struct conn_stream *out);
+/* Effective read limits (0 before the negotiation), private data of the peer; any time. */
 void conn_limits(struct conn *conn, uint32_t *inbound, uint32_t *outbound);
 /* The effective outbound limit, without a lock: once conn_takes_requests() was true. */
 uint32_t conn_read_limit(const struct conn *conn);

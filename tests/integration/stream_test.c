@@ -79,6 +79,7 @@ static void without_a_connection(void **state)
     memset(&end, 0, sizeof end);
     end_open(&end, NULL);
     assert_int_equal(softndk_stream(end.qp, &stream), STATUS_CONNECTION_INVALID);
+    assert_memory_equal(&stream, &before, sizeof stream);
     assert_int_equal(softndk_stream(end.qp, NULL), STATUS_INVALID_PARAMETER);
     assert_int_equal(softndk_stream(NULL, &stream), STATUS_INVALID_PARAMETER);
     assert_int_equal(softndk_stream((const NDK_QP *)(const void *)end.pd, &stream),
