@@ -74,16 +74,13 @@ def read_arguments():
 
 def measure(programs, effect):
     """(with the default, changed)"""
-    works = [lambda programs, arguments=arguments: programs.timed(*arguments)
-             for arguments in (effect.default, effect.changed)]
-    programs.new_round()
-    for _ in range(programs.passes):
-        pair = tuple(programs.best(effect.key, work) for work in works)
-    return pair
+    taken = [[programs.timed(*arguments)[effect.key]
+              for arguments in (effect.default, effect.changed)] for _ in range(programs.passes)]
+    return tuple(figures.median(values) for values in zip(*taken))
 
 
 def line(effect, pairs):
-    plain, changed = (figures.Summary.median(values) for values in zip(*pairs))
+    plain, changed = (figures.median(values) for values in zip(*pairs))
     ratio = figures.Ratio([(after, before) for before, after in pairs])
     return (f"| `{effect.option}` | {effect.work} | {effect.unit} | {figures.number(plain)} | "
             f"{figures.number(changed)} | {ratio.text()} |")

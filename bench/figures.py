@@ -12,16 +12,43 @@ DRIFT = 1.25 # most that the two floors of a round may differ, as a factor
 AGREE = 10   # percent that two runs may be apart
 
 
+def median(values):
+    values = list(values)
+    return statistics.median(values) if values else None
+
+
+def passes(values):
+    """What the passes of a round gave; one figure, or None, is that of a single pass."""
+    if values is None:
+        return []
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def together(lists):
+    return [value for values in lists for value in values]
+
+
 class Round:
-    """What one round of one row gave. None: not measured, or failed."""
+    """What the passes of one round of one row gave. Its figures are the medians; None: not
+    measured, or failed."""
 
     def __init__(self, floors, softndk, peers=None, bounds=None):
-        self.floors, self.softndk = list(floors), softndk
-        self.peers, self.bounds = dict(peers or {}), dict(bounds or {})
+        self.of_floors = [passes(values) for values in floors]
+        self.of_softndk = passes(softndk)
+        self.of_peers = {name: passes(values) for name, values in (peers or {}).items()}
+        self.of_bounds = {name: passes(values) for name, values in (bounds or {}).items()}
+        self.floors = [median(values) for values in self.of_floors]
+        self.softndk = median(self.of_softndk)
+        self.peers = {name: median(values) for name, values in self.of_peers.items()}
+        self.bounds = {name: median(values) for name, values in self.of_bounds.items()}
+
+    @property
+    def of_floor(self):
+        return together(self.of_floors)
 
     @property
     def floor(self):
-        return statistics.fmean(self.floors) if self.floors else None
+        return median(self.of_floor)
 
     @property
     def kept(self):
@@ -31,17 +58,19 @@ class Round:
 
 
 class Ratio:
-    """One thing to another over the rounds: of the medians, and the least and most of one round.
+    """One thing to another over the rounds, each a pair of what the passes gave: of the medians of
+    all passes, and the least and most of one round.
 
     `of_rounds` is the median of the ratios of the rounds: what changes from round to round alike
     for both does not show in it."""
 
     def __init__(self, pairs):
-        each = [mine / other for mine, other in pairs]
+        pairs = [(passes(mine), passes(other)) for mine, other in pairs]
+        each = [median(mine) / median(other) for mine, other in pairs]
         self.least, self.most = min(each), max(each)
-        self.of_rounds = statistics.median(each)
-        self.value = statistics.median(mine for mine, _ in pairs) / \
-            statistics.median(other for _, other in pairs)
+        self.of_rounds = median(each)
+        self.value = median(together(mine for mine, _ in pairs)) / \
+            median(together(other for _, other in pairs))
 
     def text(self):
         return f"{self.value:.2f} [{self.least:.2f}..{self.most:.2f}]"
@@ -55,9 +84,9 @@ class Bound:
     """What a bound came to over the rounds, between the floor and softndk."""
 
     def __init__(self, name, rounds):
-        self.figure = statistics.median(one.bounds[name] for one in rounds)
-        self.of_floor = Ratio([(one.bounds[name], one.floor) for one in rounds])
-        self.softndk_to_it = Ratio([(one.softndk, one.bounds[name]) for one in rounds])
+        self.figure = median(together(one.of_bounds[name] for one in rounds))
+        self.of_floor = Ratio([(one.of_bounds[name], one.of_floor) for one in rounds])
+        self.softndk_to_it = Ratio([(one.of_softndk, one.of_bounds[name]) for one in rounds])
 
     def data(self):
         return {"figure": self.figure, "of_floor": self.of_floor.data(),
@@ -89,21 +118,18 @@ class Summary:
         self.kept = [one for one in rounds if one.kept]
         self.dropped = sum(1 for one in rounds if not one.kept and one.softndk is not None and
                            None not in one.floors)
-        self.softndk = self.median(one.softndk for one in self.kept)
-        self.floor = self.median(one.floor for one in self.kept if one.floors)
-        self.of_floor = self.ratio((one.softndk, one.floor) for one in self.kept if one.floors)
-        self.peers = {name: self.median(one.peers[name] for one in self.kept) for name in row.peers
+        self.softndk = median(together(one.of_softndk for one in self.kept))
+        self.floor = median(together(one.of_floor for one in self.kept))
+        self.of_floor = self.ratio((one.of_softndk, one.of_floor) for one in self.kept
+                                   if one.floors)
+        self.peers = {name: median(together(one.of_peers[name] for one in self.kept))
+                      for name in row.peers
                       if self.always(one.peers.get(name) for one in self.kept)}
         self.bounds = {name: Bound(name, self.kept) for name in row.bounds
                        if self.always(one.bounds.get(name) for one in self.kept)}
         self.best = self.best_peer()
-        self.of_peer = self.ratio((one.softndk, one.peers[self.best]) for one in self.kept) \
+        self.of_peer = self.ratio((one.of_softndk, one.of_peers[self.best]) for one in self.kept) \
             if self.best else None
-
-    @staticmethod
-    def median(values):
-        values = list(values)
-        return statistics.median(values) if values else None
 
     @staticmethod
     def always(values):
@@ -150,8 +176,9 @@ class Summary:
                 "peers": self.peers, "best_peer": self.best, "of_peer": ratio(self.of_peer),
                 "kept": len(self.kept), "dropped": self.dropped, "verdict": self.verdict(),
                 "targets": [check.text(self.row.unit) for check in self.row.checks],
-                "rounds": [{"floors": one.floors, "softndk": one.softndk, "bounds": one.bounds,
-                            "peers": one.peers, "kept": one.kept} for one in self.rounds]}
+                "rounds": [{"floors": one.of_floors, "softndk": one.of_softndk,
+                            "bounds": one.of_bounds, "peers": one.of_peers, "kept": one.kept}
+                           for one in self.rounds]}
 
 
 def number(value):

@@ -122,32 +122,14 @@ def last_object(name, text):
         raise Failed(f"{name}: prints no JSON: {last(text)}") from None
 
 
-LESS_IS_BETTER = {"t_avg_us"} # the rest are rates
-
-
 class Programs:
-    """Where the programs are, how long one measures, and how often for a figure."""
+    """Where the programs are, how long one measures, and how often in a round."""
 
-    def __init__(self, build, seconds=0.12, passes=10):
+    def __init__(self, build, seconds=0.06, passes=20):
         self.build, self.seconds, self.scale, self.passes = build, seconds, seconds, passes
-        self.place = None # in the round, of what is being measured
-        self.found = {}   # the best of this round so far, by place and work
-        self.connects = max(200, int(3000 * seconds))
+        self.connects = max(200, int(3000 * seconds)) # so many take about so long, one at a time
         self.iterations = {} # of ndkperf's work: how many take so long
         self.limits = {}
-
-    def new_round(self):
-        self.found.clear()
-
-    def best(self, key, measure):
-        """One run, and the best of those that the round has had of the same work at the same
-        place. A run as a whole is fast or slow here, by where its memory lies and what the host of
-        a virtual machine does beside it."""
-        pick = min if key in LESS_IS_BETTER else max
-        value = measure(self)[key]
-        known = self.found.get((self.place, measure), value)
-        self.found[self.place, measure] = pick(value, known)
-        return self.found[self.place, measure]
 
     def path(self, name):
         return str(self.build / "bin" / name)
@@ -176,20 +158,21 @@ class Programs:
                                  seconds or self.seconds, *arguments])
         return last_object(name, text)
 
-    def floor(self, *arguments, seconds=None):
-        return self.own("bench/floor", arguments, seconds=seconds)
+    def floor(self, *arguments, times=1):
+        """`times`: of what others measure."""
+        return self.own("bench/floor", arguments, seconds=times * self.seconds)
 
     def fabric(self, *arguments):
         return self.own("bench/fabric", arguments)
 
-    def timed(self, *arguments):
+    def timed(self, *arguments, times=1):
         """ndkperf for about so long. Its clock knows whole seconds: the first run has one, and
         tells how many iterations the next ones get."""
         known = self.iterations.get(arguments)
         if known:
             return self.ndkperf(*arguments, "-n", known)
         data = self.ndkperf(*arguments, "-D", 1)
-        self.iterations[arguments] = max(1000, int(data["iters"] * self.seconds))
+        self.iterations[arguments] = max(200, int(data["iters"] * times * self.seconds))
         return data
 
     def ndkperf(self, *arguments):

@@ -32,24 +32,24 @@ class Less(Row):
     less_is_better = True
 
 
-def best(key, measure):
-    return lambda programs: programs.best(key, measure)
+def figure(key, measure):
+    return lambda programs: measure(programs)[key]
 
 
-def from_floor(key, *arguments):
-    return best(key, lambda programs: programs.floor(*arguments))
+def from_floor(key, *arguments, times=1):
+    return figure(key, lambda programs: programs.floor(*arguments, times=times))
 
 
-def from_ndkperf(key, *arguments):
-    return best(key, lambda programs: programs.timed(*arguments))
+def from_ndkperf(key, *arguments, times=1):
+    return figure(key, lambda programs: programs.timed(*arguments, times=times))
 
 
 def from_fabric(key, *arguments):
-    return best(key, lambda programs: programs.fabric(*arguments))
+    return figure(key, lambda programs: programs.fabric(*arguments))
 
 
 def from_ucx(key, test, size, count):
-    return best(key, lambda programs: programs.ucx(test, size, count))
+    return figure(key, lambda programs: programs.ucx(test, size, count))
 
 
 # ---- half round trips ----------------------------------------------------------------------------
@@ -66,24 +66,26 @@ def latency(name, work, wait, how, peers, checks):
 
 SPINNING_PEERS = {
     "fabric": from_fabric("t_avg_us", "--wait", "spin", "--size", 64, "latency"),
-    "fi_pingpong": best("t_avg_us", lambda programs: programs.fi_pingpong(64, 30000)),
+    "fi_pingpong": figure("t_avg_us", lambda programs: programs.fi_pingpong(64, 30000)),
     "ucx_am": from_ucx("t_avg_us", "ucp_am_lat", 64, 100000),
 }
 SLEEPING_PEERS = {"fabric": from_fabric("t_avg_us", "--wait", "block", "--size", 64, "latency")}
 
 
 def growth(count):
-    """Half round trip over so many connections in turn, as a multiple of that over one."""
+    """Half round trip over so many connections in turn, as a multiple of that over one. Measured
+    for longer, so that each connection has its turn several times."""
     def growth_of(time):
         many, one = time(count), time(1)
         return lambda programs: many(programs) / one(programs)
 
     def floor(n):
-        return from_floor("t_avg_us", "--wait", "spin", "--size", 64, "--sockets", n, "robin")
+        return from_floor("t_avg_us", "--wait", "spin", "--size", 64, "--sockets", n, "robin",
+                          times=3)
 
     def softndk(n):
         return from_ndkperf("t_avg_us", "--op", "send", "--mode", "lat", "-S", 64, "--crc", "off",
-                            "--round-robin", "-q", n, *POLLED)
+                            "--round-robin", "-q", n, *POLLED, times=3)
 
     return Less(f"qps-{count}", f"64 B half round trip over {count} QPs in turn, to that over one",
                 "x", growth_of(floor), growth_of(softndk), checks=[Check("floor", "<=", 1.3)])
@@ -164,8 +166,9 @@ def connects(name, work, at_once):
         return from_floor("conns_per_s", "--sockets", at_once, mode)
 
     return Row(name, work, "/s", plain("connect"),
-               best("conns_per_s", lambda programs: programs.ndkperf(
-                   "--mode", "conn", "-q", at_once, "-n", programs.connects)),
+               figure("conns_per_s", lambda programs: programs.ndkperf(
+                   "--mode", "conn", "-q", at_once, "-n",
+                   programs.connects * (1 if at_once == 1 else 5))),
                checks=[Check("floor", ">=", 0.6)],
                bounds={"the messages of MPA and both FINs": plain("mpa")})
 

@@ -3,8 +3,8 @@
 """run.py [options] - what TCP gives here, what softndk gives, what the peers give, side by side.
 
 In a private network namespace (root: unshare -n, others: unshare -rn), server on CPU 0, client on
-CPU 1. A round takes every row once, in a few passes: floor, softndk, bounds, peers, floor; of each
-the best pass counts. Rounds whose two floors differ by more than a quarter are dropped, and made up
+CPU 1. A round takes every row once, in some passes: floor, softndk, bounds, peers, floor; the medians
+of the passes count. Rounds whose two floors differ by more than a quarter are dropped, and made up
 for by further rounds, up to a limit. The method, the machine and the last table: docs/performance.md.
 
 A row below its target is no failure. The exit status is 1 if something could not be measured."""
@@ -22,6 +22,7 @@ from pairs import Failed, Programs
 from rows import ROWS
 
 HERE = pathlib.Path(__file__).resolve().parent
+PEERS_EVERY = 4 # passes: their programs take a second to start, and their lines are far away
 
 
 def read_arguments():
@@ -29,8 +30,8 @@ def read_arguments():
                                      epilog="rows: " + ", ".join(row.name for row in ROWS))
     parser.add_argument("--rows", metavar="NAME[,NAME...]", help="only these; NAME* takes several")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds to keep (5)")
-    parser.add_argument("--minutes", type=float, default=25, metavar="N",
-                        help="nothing more is measured after that (25)")
+    parser.add_argument("--minutes", type=float, default=40, metavar="N",
+                        help="nothing more is measured after that (40)")
     parser.add_argument("--quick", action="store_true",
                         help="one short round: does everything run?")
     parser.add_argument("--no-peers", action="store_true", help="floor and softndk alone")
@@ -90,7 +91,6 @@ class Session:
 
     def figure(self, row, what, measure):
         """A figure, or None with the reason kept."""
-        self.programs.place = what
         try:
             return measure(self.programs)
         except Failed as error:
@@ -114,18 +114,19 @@ class Session:
         return here
 
     def round(self, row):
-        """Passes, so that a slow phase of the machine hits all of them or none. A pass gives the
-        best up to it; one that failed changes nothing."""
+        """Passes, so that a slow phase of the machine hits all parts or none. A part that failed
+        in one pass has the figures of the others."""
         parts = [("softndk", row.softndk), *row.bounds.items(), *self.peers(row).items()]
         if row.floor:
             parts = [("floor", row.floor), *parts, ("floor again", row.floor)]
-        values = {}
-        self.programs.new_round()
-        for _ in range(1 if row.once else self.programs.passes):
+        values = {what: [] for what, _ in parts}
+        for number in range(1 if row.once else self.programs.passes):
             for what, measure in parts:
+                if what in row.peers and number % PEERS_EVERY:
+                    continue
                 value = self.figure(row, what, measure)
-                if value is not None or what not in values:
-                    values[what] = value
+                if value is not None:
+                    values[what].append(value)
         floors = [values[what] for what in ("floor", "floor again") if what in values]
         one = figures.Round(floors, values["softndk"],
                             {name: values[name] for name in row.peers if name in values},

@@ -40,7 +40,7 @@ const char args_usage[] =
     "how (both ends work alike, as the client was told)\n"
     "      --wait WAIT        spin, the default: poll the completion queue; event: arm it, work "
     "in\n"
-    "                         the callback (conn: always)\n"
+    "                         the callback (conn, and the target of writes: always)\n"
     "      --progress P       inline, engine, adaptive; default engine\n"
     "      --completion C     local, placed, acked; default local\n"
     "      --crc on|off       default on\n"
