@@ -206,6 +206,22 @@ static uint32_t crc32c_sse42(uint32_t state, const uint8_t *p, size_t len)
 
 #if defined(SOFTNDK_HAVE_ISAL)
 
+/*
+ * The vector library leaves the upper halves of vector registers in use. From then on each SSE
+ * instruction of ours, and of whoever called us, has to merge with them and waits for their last
+ * result, until something clears them.
+ */
+static inline void crc32c_leave_vectors(void)
+{
+#if CRC32C_X86
+    if (__builtin_cpu_supports("avx") && !RED("iwarp-crc-vectors-left-in-use"))
+        __asm__ volatile("vzeroupper" ::
+                             : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                               "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+                               "xmm15");
+#endif
+}
+
 static uint32_t crc32c_isal(uint32_t state, const uint8_t *p, size_t len)
 {
     const size_t piece_max = (size_t)1 << 30; /* the library takes an int */
@@ -218,6 +234,7 @@ static uint32_t crc32c_isal(uint32_t state, const uint8_t *p, size_t len)
         p += piece;
         len -= piece;
     }
+    crc32c_leave_vectors();
     return state;
 }
 
