@@ -125,7 +125,7 @@ def last_object(name, text):
 class Programs:
     """Where the programs are, how long one measures, and how often in a round."""
 
-    def __init__(self, build, seconds=0.06, passes=20):
+    def __init__(self, build, seconds=0.06, passes=16):
         self.build, self.seconds, self.scale, self.passes = build, seconds, seconds, passes
         self.connects = max(200, int(3000 * seconds)) # so many take about so long, one at a time
         self.iterations = {} # of ndkperf's work: how many take so long
