@@ -229,14 +229,24 @@ def apart(one, other):
     return 100 * (max(one, other) / min(one, other) - 1)
 
 
+def ratios_of(rows):
+    """By name: to the floor under the row's own, to a peer under both names."""
+    named = {}
+    for row in rows:
+        named[row["row"]] = row["of_floor"] or {}
+        if row.get("of_peer"):
+            named[f"{row['row']}, to {row['best_peer']}"] = row["of_peer"]
+    return named
+
+
 def compare(first, second):
-    """The ratios to the floor of two runs side by side; both are the rows of what --json writes."""
-    runs = [{row["row"]: row["of_floor"] or {} for row in rows} for rows in (first, second)]
+    """The ratios of two runs side by side; both are the rows of what --json writes."""
+    runs = [ratios_of(rows) for rows in (first, second)]
     names = list(dict.fromkeys([*runs[0], *runs[1]]))
-    width = max(map(len, ["row", *names]))
+    width = max(map(len, ["ratio", *names]))
     ends = f"{'first':>8}{'second':>8}{'differ by':>11}"
-    lines = [f"{'row':<{width}}{ends}   of rounds:{ends}"]
-    counts = {"value": [], "median_of_ratios": []} # which rows agree, of those that both have
+    lines = [f"{'ratio':<{width}}{ends}   of rounds:{ends}"]
+    counts = {"value": [], "median_of_ratios": []} # which agree, of those that both have
     for name in names:
         columns = []
         for key, agree in counts.items():
@@ -248,7 +258,7 @@ def compare(first, second):
                            (f"{'-':>11}" if percent is None else f"{percent:9.1f} %"))
         lines.append(f"{name:<{width}}{columns[0]}{'':13}{columns[1]}")
     by_medians, by_rounds = (f"{sum(agree)} of {len(agree)}" for agree in counts.values())
-    lines.append(f"{by_medians} rows agree within {AGREE} %; by the medians of the rounds' ratios "
+    lines.append(f"{by_medians} ratios agree within {AGREE} %; by the medians of the rounds' ratios "
                  f"{by_rounds}")
     return "\n".join(lines) + "\n"
 

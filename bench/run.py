@@ -22,7 +22,7 @@ from pairs import Failed, Programs
 from rows import ROWS
 
 HERE = pathlib.Path(__file__).resolve().parent
-PEERS_EVERY = 4 # passes: their programs take a second to start, and their lines are far away
+PEERS_EVERY = 2 # passes: their programs take a second to start
 
 
 def read_arguments():
@@ -197,8 +197,9 @@ def compare(paths):
     for path in paths:
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-            runs.append([{"row": str(row["row"]), "of_floor": dict(row["of_floor"] or {})}
-                         for row in rows])
+            runs.append([{"row": str(row["row"]), "best_peer": row.get("best_peer"),
+                          "of_floor": dict(row["of_floor"] or {}),
+                          "of_peer": dict(row.get("of_peer") or {})} for row in rows])
         except OSError as error:
             sys.exit(f"bench: {path}: {error.strerror}")
         except (ValueError, KeyError, TypeError, AttributeError):
