@@ -47,10 +47,6 @@ class Round:
         return together(self.of_floors)
 
     @property
-    def floor(self):
-        return median(self.of_floor)
-
-    @property
     def kept(self):
         if self.softndk is None or None in self.floors:
             return False

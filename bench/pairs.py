@@ -159,7 +159,7 @@ class Programs:
         return last_object(name, text)
 
     def floor(self, *arguments, times=1):
-        """`times`: of what others measure."""
+        """Measures `times` as long as others."""
         return self.own("bench/floor", arguments, seconds=times * self.seconds)
 
     def fabric(self, *arguments):

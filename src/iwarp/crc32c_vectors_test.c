@@ -2,9 +2,10 @@
 /*
  * crc32c_vectors_test.c - the upper halves of vector registers are clear behind a CRC.
  *
- * The vector library leaves them in use, and each SSE instruction behind it pays for that: sends of
- * 4 KiB with CRC were a fifth slower. Skipped where that cannot be seen: without the library,
- * with one that uses no such registers on this processor, and on processors that do not tell.
+ * The vector library leaves them in use, and each SSE instruction behind it pays for that: writes
+ * of 4 KiB in chains with CRC were a fifth slower. Skipped where that cannot be seen: without the
+ * library, with one that uses no such registers on this processor, and on processors that do not
+ * tell.
  */
 #include "iwarp/crc32c.h"
 
@@ -22,8 +23,8 @@
 #include <cpuid.h>
 #include <isa-l/crc.h>
 
-#define UPPER_HALVES 0x44u /* state components: of YMM registers (bit 2), of the ZMM ones (bit 6)  \
-                            */
+/* State components: of YMM registers (bit 2), of the ZMM ones (bit 6). */
+#define UPPER_HALVES 0x44u
 
 static uint8_t octets[4096];
 

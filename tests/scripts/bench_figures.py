@@ -44,11 +44,12 @@ class Rounds(unittest.TestCase):
 
     def test_without_floor(self):
         self.assertTrue(Round([], 12.5).kept)
-        self.assertIsNone(Round([], 12.5).floor)
+        self.assertEqual(Round([], 12.5).of_floor, [])
 
     def test_floor_is_of_both(self):
-        self.assertEqual(Round([4.0, 5.0], 1).floor, 4.5)
-        self.assertEqual(Round([[4.0, 9.0, 4.4], [5.0, 5.2, 1.0]], 1).floor, 4.7)
+        self.assertEqual(Round([4.0, 5.0], 1).of_floor, [4.0, 5.0])
+        one = Summary(Row(), [Round([[4.0, 9.0, 4.4], [5.0, 5.2, 1.0]], 1)])
+        self.assertEqual(one.floor, 4.7)
 
     def test_figures_are_medians_of_the_passes(self):
         one = Round([[1, 9, 2], [2, 2]], [7, 5, 99], {"p": [3, 1, 1]}, {"b": [4, 4, 8]})

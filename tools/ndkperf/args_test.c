@@ -148,6 +148,30 @@ static void sizes_and_counts(void **state)
     assert_int_equal(plan.seconds, 3);
 }
 
+static void polls(const char *line, bool client, bool server)
+{
+    struct perf_options o;
+    struct plan plan;
+
+    good(line, &o);
+    plan = args_plan(&o, 0);
+    assert_int_equal(plan_polls(&plan, false), client);
+    assert_int_equal(plan_polls(&plan, true), server);
+}
+
+/* Nothing completes there before the end. */
+static void the_target_of_writes_waits_for_events(void **state)
+{
+    (void)state;
+    polls("--self --op write --mode bw", true, false);
+    polls("--self --op write --mode rate", true, false);
+    polls("--self --op write --mode bw -b", true, true);
+    polls("--self --op write --mode lat", true, true);
+    polls("--self --op read --mode bw", true, true);
+    polls("--self --op send --mode rate", true, true);
+    polls("--self --op write --mode bw --wait event", false, false);
+}
+
 /* Everything that was given arrives at the other end as it was; nothing else does. */
 static void plans_travel(void **state)
 {
@@ -293,10 +317,15 @@ static void wrong_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(server_or_size),   cmocka_unit_test(defaults),
-        cmocka_unit_test(adapters_options), cmocka_unit_test(sizes_and_counts),
-        cmocka_unit_test(plans_travel),     cmocka_unit_test(hostile_plans),
-        cmocka_unit_test(wrong_lines),      cmocka_unit_test(few_buffers),
+        cmocka_unit_test(server_or_size),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(adapters_options),
+        cmocka_unit_test(sizes_and_counts),
+        cmocka_unit_test(plans_travel),
+        cmocka_unit_test(hostile_plans),
+        cmocka_unit_test(the_target_of_writes_waits_for_events),
+        cmocka_unit_test(wrong_lines),
+        cmocka_unit_test(few_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

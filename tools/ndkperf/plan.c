@@ -32,6 +32,12 @@ bool plan_is_active(const struct plan *plan, bool server)
     return !server || plan->both_ways;
 }
 
+bool plan_polls(const struct plan *plan, bool server)
+{
+    return plan->wait == PERF_SPIN && (plan->op != PERF_WRITE || plan->mode == PERF_LAT ||
+                                       plan_is_active(plan, server) || RED("ndkperf-target-polls"));
+}
+
 uint32_t plan_receives(const struct plan *plan)
 {
     if (plan->mode == PERF_CONN)

@@ -63,6 +63,12 @@ bool plan_read(const char *text, struct plan *out, char *error, size_t size);
 bool plan_is_exchange(const struct plan *plan);
 /* Does this side post the requests that are measured? */
 bool plan_is_active(const struct plan *plan, bool server);
+/*
+ * Does this side poll, or wait for events? The target of writes has nothing to poll for before the
+ * peer's fence comes: polls would only bring each piece by itself and hold the socket's lock
+ * against the sender. (That of reads answers, and someone waits for the answers: it polls.)
+ */
+bool plan_polls(const struct plan *plan, bool server);
 /* Queue depths, in entries. */
 uint32_t plan_receives(const struct plan *plan);
 uint32_t plan_requests(const struct plan *plan);

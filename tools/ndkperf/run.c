@@ -412,19 +412,6 @@ static VOID notified(PVOID context, NTSTATUS cq_status)
     worker->cq->Dispatch->NdkArmCq(worker->cq, NDK_CQ_NOTIFY_ANY);
 }
 
-/*
- * The target of writes has nothing to poll for before the peer's fence comes, and polls would only
- * bring each piece by itself and hold the socket's lock against the sender. (That of reads answers,
- * and someone waits for the answers: it polls.)
- */
-static bool polls(const struct run *run)
-{
-    const struct plan *plan = &run->plan;
-
-    return plan->wait == PERF_SPIN &&
-           (plan->op != PERF_WRITE || plan->mode == PERF_LAT || plan_is_active(plan, run->server));
-}
-
 bool run_start(struct run *run)
 {
     for (unsigned i = 0; i < run->plan.threads; i++) {
@@ -436,7 +423,7 @@ bool run_start(struct run *run)
             qp->peer_tx = run->peer_address + plan_stride(&run->plan) * qp->index;
             qp->peer_rx = qp->peer_tx + (uint64_t)plan_buffer(&run->plan) * run->plan.buffers;
         }
-        if (!polls(run)) {
+        if (!plan_polls(&run->plan, run->server)) {
             /* No notification before the arm, so what begin() posts is not disturbed. */
             if (begin(worker))
                 worker->cq->Dispatch->NdkArmCq(worker->cq, NDK_CQ_NOTIFY_ANY);
