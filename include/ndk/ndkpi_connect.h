@@ -68,7 +68,8 @@ struct _NDK_SHARED_ENDPOINT {
  *                                                  again
  *   STATUS_HOST_UNREACHABLE        both            the peer cannot be reached; may be tried again
  *   STATUS_CONNECTION_REFUSED      both            nobody listens there, the backlog is full, or
- *                                                  the peer rejected; may be tried again
+ *                                                  the peer rejected or went away; may be tried
+ *                                                  again
  *   STATUS_IO_TIMEOUT              both            no answer in time; may be tried again
  *   STATUS_SHARING_VIOLATION       both            the local address and port are in use
  *   STATUS_INVALID_ADDRESS         both            the local address does not belong to this
@@ -87,8 +88,7 @@ struct _NDK_SHARED_ENDPOINT {
  *                                                  PrivateDataLength is not 0
  *   STATUS_CONNECTION_INVALID      async-possible* an earlier attempt used up this connector:
  *                                                  create a new one
- *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
- *                                                  connection broke before it was in
+ *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol
  *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
  *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
  *                                                  overrun
@@ -117,7 +117,8 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT)(
  *                                                  again
  *   STATUS_HOST_UNREACHABLE        both            the peer cannot be reached; may be tried again
  *   STATUS_CONNECTION_REFUSED      both            nobody listens there, the backlog is full, or
- *                                                  the peer rejected; may be tried again
+ *                                                  the peer rejected or went away; may be tried
+ *                                                  again
  *   STATUS_IO_TIMEOUT              both            no answer in time; may be tried again
  *   STATUS_ADDRESS_ALREADY_EXISTS  both            a connection between these two addresses and
  *                                                  ports exists
@@ -136,8 +137,7 @@ typedef _IRQL_requires_max_(DISPATCH_LEVEL) NTSTATUS (*NDK_FN_CONNECT)(
  *                                                  before
  *   STATUS_CONNECTION_INVALID      async-possible* an earlier attempt used up this connector:
  *                                                  create a new one
- *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol, or the
- *                                                  connection broke before it was in
+ *   STATUS_CONNECTION_ABORTED      async-possible* the peer's answer broke the protocol
  *   STATUS_CANCELLED               async-possible* the connector was closed meanwhile
  *   STATUS_INTERNAL_ERROR          async-possible* a completion queue of the queue pair has
  *                                                  overrun

@@ -63,13 +63,21 @@ void conn_end(struct conn *conn, enum conn_how how, uint32_t reason, NTSTATUS st
     conn_end_kick(conn);
 }
 
+/* Lock held. Before the peer's Reply it is a connect that failed, whichever owner notices. */
+static NTSTATUS lost_status(const struct conn *conn, int error)
+{
+    if (conn->active && atomic_load(&conn->state) <= CONN_WAIT_REPLY &&
+        !RED("conn-lost-request-aborts"))
+        return conn_status_from_connect(error);
+    return error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED;
+}
+
 void conn_lost(struct conn *conn, int error)
 {
     os_mutex_lock(&conn->lock);
     if (error == -ETIMEDOUT && !RED("conn-timeout-cancels"))
         conn->first_status = STATUS_IO_TIMEOUT;
-    conn_end_locked(conn, HOW_RST, conn_reason_socket(error),
-                    error == -ETIMEDOUT ? STATUS_IO_TIMEOUT : STATUS_CONNECTION_ABORTED);
+    conn_end_locked(conn, HOW_RST, conn_reason_socket(error), lost_status(conn, error));
     os_mutex_unlock(&conn->lock);
     conn_end_kick(conn);
 }

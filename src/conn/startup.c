@@ -381,6 +381,8 @@ static bool read_frame(struct conn *conn, NTSTATUS lost)
         if (n <= 0) {
             if (may_retry(conn))
                 return false;
+            if (n < 0 && conn->active && !RED("conn-lost-reply-refuses"))
+                lost = conn_status_from_connect((int)n);
             conn_end(conn, HOW_RST, n ? conn_reason_socket((int)n) : R(PEER_FIN, FIN_IN_STARTUP),
                      lost);
             return false;

@@ -26,7 +26,8 @@ static void every_mode_keeps_the_contract_of_close(void **state)
         assert_true(pend_set(modes[i]));
         for (int turn = 0; turn < 50; turn++) {
             struct test_object *object = test_object_new(&adapter->object, NULL);
-            struct test_done done = {.begin = NULL};
+            /* in mode early long enough that a call that did not wait would be back before it */
+            struct test_done done = {.stay_us = i == 2 ? 2000 : 0};
             NTSTATUS status = test_close(object, &done);
 
             if (i == 0)

@@ -51,7 +51,8 @@ static void an_answer_is_inline_or_a_callback_never_both(void **state)
     for (unsigned m = 0; m < 4; m++) {
         assert_true(pend_set(modes[m]));
         for (unsigned i = 0; i < 60; i++) {
-            struct test_done done = {0};
+            /* in mode early long enough that a call that did not wait would be back before it */
+            struct test_done done = {.stay_us = m == 2 ? 2000 : 0};
             NTSTATUS expected = statuses[i % 3];
             NTSTATUS status =
                 request_answer(&owner->object, CALL_RESIZE_CQ, test_request_done, &done, expected);

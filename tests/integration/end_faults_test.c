@@ -163,6 +163,49 @@ static void connector_is_used_again(void **state)
     again(&p);
 }
 
+/* The connection is lost before the peer's Reply, to the transmit of the Request or to a receive:
+ * the status tells of a connect that failed. */
+static void lost_before_the_reply(void **state)
+{
+    static const struct {
+        const char *op;
+        int error;
+        NTSTATUS status;
+    } cases[] = {
+        {"send", ECONNRESET, STATUS_CONNECTION_REFUSED},
+        {"send", EPIPE, STATUS_CONNECTION_REFUSED},
+        {"send", ETIMEDOUT, STATUS_IO_TIMEOUT},
+        {"recv", ECONNRESET, STATUS_CONNECTION_REFUSED},
+        {"recv", ETIMEDOUT, STATUS_IO_TIMEOUT},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct os_addr address = {.family = OS_FAMILY_V4, .ip = {127, 0, 0, 1}}, from;
+        int fd = os_tcp_socket(OS_FAMILY_V4), peer = -EAGAIN;
+        NTSTATUS connecting;
+        struct pair p;
+        struct wait w;
+
+        assert_int_equal(os_tcp_bind(fd, &address), 0);
+        assert_int_equal(os_tcp_listen(fd, 8), 0);
+        assert_int_equal(os_tcp_local(fd, &address), 0);
+        ends_open(&p, "retry_v1=0");
+        p.listening.address.Ipv4.sin_port = (USHORT)(address.port << 8 | address.port >> 8);
+        assert_int_equal(os_fault_set(cases[i].op, 1, cases[i].error, false), 0);
+        connecting = connect_start(&p, &w);
+        wait_until((peer = os_tcp_accept(fd, &from)) != -EAGAIN, "the connection");
+        assert_true(peer >= 0);
+        os_tcp_close(peer); /* something to receive */
+        assert_int_equal(wait_end(&w, connecting), cases[i].status);
+        os_fault_clear();
+        os_tcp_close(fd);
+        CLOSE(p.client.connector, NdkCloseConnector);
+        p.client.connector = NULL;
+        pair_close(&p);
+    }
+}
+
 /* No descriptor is left for a moment: the connection waits in the backlog and is then served. */
 static void descriptors_run_out(void **state)
 {
@@ -225,7 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(incoming_is_not_watched), cmocka_unit_test(accepted_does_not_move),
         cmocka_unit_test(connector_is_used_again), cmocka_unit_test(descriptors_run_out),
-        cmocka_unit_test(promised_until_the_end),
+        cmocka_unit_test(lost_before_the_reply),   cmocka_unit_test(promised_until_the_end),
     };
 
     return cmocka_run_group_tests_name("end_faults", tests, NULL, NULL);

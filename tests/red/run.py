@@ -22,7 +22,8 @@ fuzz target (with its corpus) has a breach listed, every RED("name") of src/ and
 listed name exists there.
 
 A test that skips itself (status 77) without a breach leaves its cases out, with its reason.
-Prints one line a case, and ends with `N passed, N failed`; status 1 if any failed.
+Prints one line a case, with the number of the try that noticed it if that was not the first (such a
+test should be made to notice it each time), and ends with `N passed, N failed`; status 1 if any failed.
 """
 
 import argparse
@@ -45,7 +46,7 @@ PATIENCE_MIN = 12.0  # seconds: then it waits for what never comes
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 Case = collections.namedtuple("Case", "breach test environment where")
-Outcome = collections.namedtuple("Outcome", "status seconds output")
+Outcome = collections.namedtuple("Outcome", "status seconds output tries", defaults=[1])
 
 # The sources that speak about RED() instead of using it.
 ABOUT_RED = {ROOT / "src/base/red.h", ROOT / "src/base/red.c",
@@ -217,8 +218,8 @@ def run(arguments, case, breach, limit=None):
 def run_breached(arguments, case, clean_seconds):
     """A breach of a race shows with a probability: it has TRIES runs to be noticed in."""
     limit = min(arguments.timeout, max(PATIENCE_MIN, PATIENCE * clean_seconds))
-    for _ in range(TRIES):
-        outcome = run(arguments, case, case.breach, limit)
+    for number in range(1, TRIES + 1):
+        outcome = run(arguments, case, case.breach, limit)._replace(tries=number)
         if outcome.status not in (0, SKIPPED):
             break
     return outcome
@@ -231,7 +232,8 @@ def describe(outcome):
         how = signal.Signals(-outcome.status).name
     else:
         how = f"status {outcome.status}"
-    return f"{how}, {outcome.seconds:.1f} s"
+    tries = f", try {outcome.tries}" if outcome.tries > 1 else ""
+    return f"{how}, {outcome.seconds:.1f} s{tries}"
 
 
 def label(case, breach):
