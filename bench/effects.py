@@ -16,6 +16,7 @@ import machine
 from pairs import Failed, Programs
 
 HERE = pathlib.Path(__file__).resolve().parent
+PASSES = 16 # of a round
 
 POLLED = ("--wait", "spin", "--progress", "inline")
 CALLED_BACK = ("--wait", "event", "--progress", "engine")
@@ -75,7 +76,7 @@ def read_arguments():
 def measure(programs, effect):
     """(with the default, changed)"""
     taken = [[programs.timed(*arguments)[effect.key]
-              for arguments in (effect.default, effect.changed)] for _ in range(programs.passes)]
+              for arguments in (effect.default, effect.changed)] for _ in range(PASSES)]
     return tuple(figures.median(values) for values in zip(*taken))
 
 

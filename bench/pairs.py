@@ -125,7 +125,7 @@ def last_object(name, text):
 class Programs:
     """Where the programs are, how long one measures, and how often in a round."""
 
-    def __init__(self, build, seconds=0.06, passes=16):
+    def __init__(self, build, seconds=0.06, passes=8):
         self.build, self.seconds, self.scale, self.passes = build, seconds, seconds, passes
         self.connects = max(200, int(3000 * seconds)) # so many take about so long, one at a time
         self.iterations = {} # of ndkperf's work: how many take so long
@@ -195,7 +195,7 @@ class Programs:
         """-v prints a line: iterations, typical, average and overall latency in microseconds,
         average and overall MiB/s, average and overall messages a second."""
         words = ["ucx_perftest", "-p", UCX_PORT]
-        count = max(100, int(count * self.scale))
+        count = max(20, int(count * self.scale))
         text = run(words, lambda port: [*words, ADDRESS, "-t", test, "-s", size, "-n", count,
                                         "-w", min(500, count // 10), "-f", "-v"],
                    port=UCX_PORT, more={"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo",

@@ -22,16 +22,16 @@ from pairs import Failed, Programs
 from rows import ROWS
 
 HERE = pathlib.Path(__file__).resolve().parent
-PEERS_EVERY = 2 # passes: their programs take a second to start
+ROUNDS, MINUTES = 10, 60
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0],
                                      epilog="rows: " + ", ".join(row.name for row in ROWS))
     parser.add_argument("--rows", metavar="NAME[,NAME...]", help="only these; NAME* takes several")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds to keep (5)")
-    parser.add_argument("--minutes", type=float, default=40, metavar="N",
-                        help="nothing more is measured after that (40)")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds to keep ({ROUNDS})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N",
+                        help=f"nothing more is measured after that ({MINUTES})")
     parser.add_argument("--quick", action="store_true",
                         help="one short round: does everything run?")
     parser.add_argument("--no-peers", action="store_true", help="floor and softndk alone")
@@ -47,7 +47,7 @@ def read_arguments():
                         help="measure nothing: how far two runs (of --json) are apart")
     arguments = parser.parse_args()
     if arguments.rounds is None:
-        arguments.rounds = 1 if arguments.quick else 5
+        arguments.rounds = 1 if arguments.quick else ROUNDS
     if arguments.rounds < 1:
         parser.error(f"--rounds {arguments.rounds}: at least 1 is needed")
     for path in filter(None, (arguments.json, arguments.markdown)):
@@ -120,10 +120,8 @@ class Session:
         if row.floor:
             parts = [("floor", row.floor), *parts, ("floor again", row.floor)]
         values = {what: [] for what, _ in parts}
-        for number in range(1 if row.once else self.programs.passes):
+        for _ in range(1 if row.once else self.programs.passes * row.often):
             for what, measure in parts:
-                if what in row.peers and number % PEERS_EVERY:
-                    continue
                 value = self.figure(row, what, measure)
                 if value is not None:
                     values[what].append(value)

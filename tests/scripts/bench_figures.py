@@ -26,7 +26,7 @@ from figures import Check, Ratio, Round, Summary
 class Row:
     def __init__(self, *checks, less=False, peers=(), bounds=()):
         self.name, self.work, self.unit = "row", "some work", "M/s"
-        self.less_is_better, self.once = less, False
+        self.less_is_better, self.once, self.often = less, False, 1
         self.peers = {name: None for name in peers}
         self.bounds = {name: None for name in bounds}
         self.checks, self.floor, self.softndk = checks, None, None
@@ -354,6 +354,7 @@ class Sessions(unittest.TestCase):
 
     def test_order_of_a_round(self):
         row = Row(peers=("p",), bounds=("b",))
+        row.often = 3
         order = []
 
         def note(what):
@@ -363,9 +364,8 @@ class Sessions(unittest.TestCase):
         session = self.session(chosen=[row])
         session.programs.why_not = lambda name: None
         self.assertEqual(session.round(row).bounds, {"b": 1.0})
-        whole = ["floor", "softndk", "bound", "peer", "floor"]
-        without = ["floor", "softndk", "bound", "floor"] # so that peers do not take the time
-        self.assertEqual(order, (whole + without) * (session.programs.passes // 2))
+        self.assertEqual(order, ["floor", "softndk", "bound", "peer", "floor"] *
+                         (3 * session.programs.passes))
 
     def test_rows_whose_bounds_are_measured(self):
         words = {}
@@ -421,7 +421,7 @@ class Effects(unittest.TestCase):
             programs = Fake()
             self.assertEqual(effects.measure(programs, effect), (2.0, 2.0))
             default, changed = programs.lines[:2]
-            self.assertEqual(len(programs.lines), 2 * programs.passes)
+            self.assertEqual(len(programs.lines), 2 * effects.PASSES)
             self.assertNotEqual(default, changed, effect.option)
             self.assertEqual(default[:3], changed[:3], effect.option) # the same work
 
