@@ -226,33 +226,40 @@ def apart(one, other):
 
 
 def ratios_of(rows):
-    """By name: to the floor under the row's own, to a peer under both names."""
+    """By row and whether it is to the best peer instead of the floor: the ratio and that peer."""
     named = {}
     for row in rows:
-        named[row["row"]] = row["of_floor"] or {}
+        named[row["row"], False] = row["of_floor"] or {}, None
         if row.get("of_peer"):
-            named[f"{row['row']}, to {row['best_peer']}"] = row["of_peer"]
+            named[row["row"], True] = row["of_peer"], row["best_peer"]
     return named
+
+
+def label(key, runs):
+    """Of a ratio. Two peers about as good may take turns at being the best one: both are named."""
+    row, to_peer = key
+    peers = [run[key][1] for run in runs if key in run]
+    return f"{row}, to {' and '.join(dict.fromkeys(peers))}" if to_peer else row
 
 
 def compare(first, second):
     """The ratios of two runs side by side; both are the rows of what --json writes."""
     runs = [ratios_of(rows) for rows in (first, second)]
-    names = list(dict.fromkeys([*runs[0], *runs[1]]))
-    width = max(map(len, ["ratio", *names]))
+    names = {key: label(key, runs) for key in [*runs[0], *runs[1]]}
+    width = max(map(len, ["ratio", *names.values()]))
     ends = f"{'first':>8}{'second':>8}{'differ by':>11}"
     lines = [f"{'ratio':<{width}}{ends}   of rounds:{ends}"]
     counts = {"value": [], "median_of_ratios": []} # which agree, of those that both have
-    for name in names:
+    for name, text in names.items():
         columns = []
         for key, agree in counts.items():
-            ratios = [run.get(name, {}).get(key) for run in runs]
+            ratios = [run.get(name, ({}, None))[0].get(key) for run in runs]
             percent = apart(*ratios)
             if percent is not None:
                 agree.append(round(percent, 1) <= AGREE)
             columns.append("".join(f"{number(ratio):>8}" for ratio in ratios) +
                            (f"{'-':>11}" if percent is None else f"{percent:9.1f} %"))
-        lines.append(f"{name:<{width}}{columns[0]}{'':13}{columns[1]}")
+        lines.append(f"{text:<{width}}{columns[0]}{'':13}{columns[1]}")
     by_medians, by_rounds = (f"{sum(agree)} of {len(agree)}" for agree in counts.values())
     lines.append(f"{by_medians} ratios agree within {AGREE} %; by the medians of the rounds' ratios "
                  f"{by_rounds}")

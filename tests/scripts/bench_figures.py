@@ -207,8 +207,12 @@ class Comparisons(unittest.TestCase):
         self.assertRegex(lines, "\nrow +0.900 +0.900 +0.0 %")
         self.assertRegex(lines, "\nrow, to a +3.000 +4.500 +50.0 %")
         self.assertIn("\n1 of 2 ratios agree", lines)
-        rows_of[1][0]["best_peer"] = "b" # another one was the best: not to be compared
-        self.assertIn("\n1 of 1 ratios agree", figures.compare(*rows_of))
+        rows_of[1][0]["best_peer"] = "b" # the table's ratio is to the best one, whichever it is
+        self.assertRegex(figures.compare(*rows_of), "\nrow, to a and b +3.000 +4.500 +50.0 %")
+        del rows_of[0][0]["of_peer"] # only the second run had peers
+        lines = figures.compare(*rows_of)
+        self.assertRegex(lines, "\nrow, to b +- +4.500 +- ")
+        self.assertIn("\n1 of 1 ratios agree", lines)
 
     def test_a_row_that_one_run_lacks(self):
         lines = figures.compare([told("a", 1.0), told("b", 1.0)], [told("b", 1.0), told("c", 1.0)])
