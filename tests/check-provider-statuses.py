@@ -39,6 +39,11 @@ NOBODY = set()  # before the consumer knows the connector, or with nothing pendi
 # through a parameter counts where its name stands.
 END_CALLS = {"conn_end", "conn_end_locked", "connect_failed", "read_frame", "connected",
              "established", "ended"}
+# What conn_status_from_connect() gives beside STATUS_IO_TIMEOUT.
+LOST_BEFORE_THE_REPLY = [
+    "STATUS_ADDRESS_ALREADY_EXISTS", "STATUS_CONNECTION_REFUSED", "STATUS_HOST_UNREACHABLE",
+    "STATUS_INSUFFICIENT_RESOURCES", "STATUS_INVALID_ADDRESS", "STATUS_NETWORK_UNREACHABLE",
+    "STATUS_SHARING_VIOLATION"]
 ENDS = {
     "startup.c:connecting": {"any": CONNECT},
     "startup.c:startup_end_if_dead": {"STATUS_INTERNAL_ERROR": CONNECT | ACCEPT},
@@ -57,8 +62,8 @@ ENDS = {
     "conn.c:timer_fired": {"STATUS_IO_TIMEOUT": DISCONNECT},
     "conn.c:conn_move_now": {"STATUS_INSUFFICIENT_RESOURCES": ACCEPT},
     "rx.c:fin_in": {"STATUS_CONNECTION_REFUSED": ACCEPT, "STATUS_CONNECTION_ABORTED": UP},
-    "close.c:conn_lost": {"STATUS_IO_TIMEOUT": CONNECT | UP,
-                          "STATUS_CONNECTION_ABORTED": CONNECT | UP},
+    "close.c:conn_lost": {**dict.fromkeys(LOST_BEFORE_THE_REPLY, CONNECT),
+                          "STATUS_IO_TIMEOUT": CONNECT | UP, "STATUS_CONNECTION_ABORTED": UP},
     "rx.c:terminate_in": {"STATUS_CONNECTION_ABORTED": UP},
     "rx.c:rx_parse": {"STATUS_CONNECTION_ABORTED": UP},
     "partial.c:account": {"STATUS_INSUFFICIENT_RESOURCES": UP},
